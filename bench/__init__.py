@@ -1,0 +1,1 @@
+"""Compare ReAct text with native tool calls; `python -m bench --help`."""
