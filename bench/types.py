@@ -34,6 +34,18 @@ class WorkbenchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """An acceptable text argument whose wording is free, such as a query or an expression.
+
+    Each group must occur in it, in one of its forms (as `scoring.says_text` finds them); the
+    example is one such text, used where a gold is replayed.
+    """
+
+    example: str
+    groups: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WantedCall:
     """A call that a task needs: for each parameter the acceptable values.
 

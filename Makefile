@@ -1,0 +1,32 @@
+# Every developer command. `make` alone lists them.
+PYTHON ?= .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types format wheel
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## make .venv and install everything that tests and make need
+	python3 -m venv .venv
+	$(PYTHON) -m pip install -q -e '.[dev]'
+
+demo: ## the default comparison, offline, on recorded replies of real models
+	$(PYTHON) -m bench
+
+test: ## all tests with coverage, as CI runs them
+	$(PYTHON) -m pytest --cov
+
+lint: ## report what ruff finds
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+types: ## check types strictly
+	$(PYTHON) -m mypy
+
+format: ## format and fix what ruff can
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+wheel: ## build the wheel into dist/
+	$(PYTHON) -m hatchling build -t wheel
