@@ -1,0 +1,288 @@
+"""Say how sure a figure is: intervals, tests, verdicts. Small pure functions on arrays.
+
+The unit is the pair: the two languages of one question. Trials and languages are nested in it, so
+every array here has one entry a unit. Nothing here reads a file, a clock or a model; random
+draws use a fixed seed, so the same numbers give the same answer.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Word = Literal["better", "worse", "equivalent", "not enough data"]
+
+SEED = 20_240_229
+RESAMPLES = 131_072
+"""Sign flips of a planned test: every one of them up to 17 units that differ."""
+QUICK = 9_999
+"""Sign flips of an exploratory test, and bootstrap resamples of a difference."""
+ROUGH = 2_999
+"""Bootstrap resamples of a single rate: a report holds hundreds."""
+FEW = 15
+"""Under so many units nothing but counts is told."""
+MARGIN = 0.03
+"""Two ways count as equivalent where they differ by less, surely (the 90 % interval)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `low` to `high`, and how it was made."""
+
+    low: float
+    high: float
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """First minus second, over units that both have."""
+
+    estimate: float
+    """Mean over units of the per-unit difference; a share, so 0.05 is five points."""
+    units: int
+    higher: int
+    """Units in which the first has the higher value."""
+    lower: int
+    interval: Interval | None = None
+    """95 %; None where there is too little to say."""
+    narrow: Interval | None = None
+    """90 %, for equivalence."""
+    p: float | None = None
+    spread: float | None = None
+    """Standard deviation of the per-unit difference."""
+    note: str = ""
+    """Why there is no interval."""
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return Wilson's score interval for a rate with one observation a unit."""
+    if n == 0:
+        return Interval(0.0, 1.0, "no data")
+    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    rate, weight = successes / n, z * z / n
+    middle = (rate + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * math.sqrt(rate * (1 - rate) / n + weight / (4 * n))
+    return Interval(max(0.0, middle - half), min(1.0, middle + half), "Wilson")
+
+
+def clopper_pearson(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return the exact interval for a rate; the one to use for 0 of n and n of n."""
+    if n == 0:
+        return Interval(0.0, 1.0, "no data")
+    tail = (1 - confidence) / 2
+    low = stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
+    high = stats.beta.ppf(1 - tail, successes + 1, n - successes) if successes < n else 1.0
+    return Interval(float(low), float(high), "Clopper-Pearson")
+
+
+def rule_of_three(n: int) -> float:
+    """Return the highest rate that n observations without a single case still allow (95 %)."""
+    return min(1.0, 3 / n) if n else 1.0
+
+
+def mcnemar(higher: int, lower: int) -> float:
+    """Return the exact two-sided p of two discordant counts."""
+    if higher + lower == 0:
+        return 1.0
+    return float(stats.binomtest(higher, higher + lower).pvalue)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p values, in the order given."""
+    adjusted = [0.0] * len(ps)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Return Benjamini and Hochberg's adjusted p values, in the order given."""
+    return [float(p) for p in stats.false_discovery_control(ps)] if ps else []
+
+
+def rate_interval(
+    numerators: npt.ArrayLike, denominators: npt.ArrayLike, confidence: float = 0.95
+) -> Interval:
+    """Return the interval of sum(numerators) / sum(denominators), each with one entry a unit.
+
+    0 of n and n of n: exact, with n the units. One observation a unit: Wilson. Else a BCa
+    bootstrap over units.
+    """
+    top, below = _floats(numerators), _floats(denominators)
+    top, below = top[below > 0], below[below > 0]
+    k, n, units = round(top.sum()), round(below.sum()), len(below)
+    if k in (0, n):
+        return clopper_pearson(units if k and n else 0, units, confidence)
+    if n == units:
+        return wilson(k, n, confidence)
+    found = _bootstrap((top, below), _ratio, (confidence,), ROUGH)
+    return found[0] if found else wilson(round(units * k / n), units, confidence)
+
+
+def _floats(values: npt.ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _ratio(top: Floats, below: Floats, axis: int = -1) -> Any:
+    return top.sum(axis) / below.sum(axis)
+
+
+def _mean(values: Floats, axis: int = -1) -> Any:
+    return values.mean(axis)
+
+
+def _bootstrap(
+    data: tuple[Floats, ...],
+    statistic: Callable[..., Any],
+    levels: Sequence[float],
+    resamples: int = QUICK,
+) -> list[Interval]:
+    """Return a BCa interval over units for each level; none where all units say the same."""
+    each = statistic(*(values[:, np.newaxis] for values in data))
+    if len(each) < 2 or np.ptp(each) == 0:
+        return []
+    found: list[Interval] = []
+    drawn: Any = None
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        for level in levels:
+            drawn = stats.bootstrap(
+                data,
+                statistic,
+                n_resamples=0 if drawn else resamples,
+                bootstrap_result=drawn,
+                paired=True,
+                vectorized=True,
+                confidence_level=level,
+                method="BCa",
+                rng=np.random.default_rng(SEED),
+            )
+            ends = drawn.confidence_interval
+            found.append(Interval(float(ends.low), float(ends.high), "BCa bootstrap over units"))
+    return found if all(math.isfinite(i.low) and math.isfinite(i.high) for i in found) else []
+
+
+def sign_flip(differences: npt.ArrayLike, resamples: int = RESAMPLES) -> float:
+    """Return the two-sided p of paired differences under flipped signs.
+
+    Units without a difference are left out: flipping them changes nothing. The test is exact where
+    `resamples` covers every way of flipping the rest.
+    """
+    moved = _floats(differences)
+    moved = moved[moved != 0]
+    if len(moved) < 2:
+        return 1.0
+    found = stats.permutation_test(
+        (moved,),
+        _mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=4096,
+        rng=np.random.default_rng(SEED),
+    )
+    return float(found.pvalue)
+
+
+def paired_difference(
+    first: npt.ArrayLike, second: npt.ArrayLike, resamples: int = RESAMPLES
+) -> Difference:
+    """Compare two ways over the same units, one value a unit each; first minus second."""
+    moved = _floats(first) - _floats(second)
+    units, higher, lower = len(moved), int((moved > 0).sum()), int((moved < 0).sum())
+    estimate = float(moved.mean()) if units else 0.0
+    if units < FEW:
+        note = f"{units} units, under {FEW}: counts only"
+        return Difference(estimate, units, higher, lower, note=note)
+    if np.ptp(moved) == 0:
+        if estimate:
+            note = "the same difference in every unit: counts only"
+        else:
+            note = f"no unit differs; up to {rule_of_three(units) * 100:.1f} % of units still may"
+        return Difference(estimate, units, higher, lower, note=note)
+    wide, narrow = _bootstrap((moved,), _mean, (0.95, 0.90)) or (None, None)
+    p, spread = sign_flip(moved, resamples), float(moved.std(ddof=1))
+    return Difference(estimate, units, higher, lower, wide, narrow, p, spread)
+
+
+def interaction(
+    first: tuple[npt.ArrayLike, npt.ArrayLike],
+    second: tuple[npt.ArrayLike, npt.ArrayLike],
+    resamples: int = RESAMPLES,
+) -> Difference:
+    """Compare two differences per unit: (a - b) at `first` minus (a - b) at `second`."""
+    return paired_difference(
+        _floats(first[0]) - _floats(first[1]), _floats(second[0]) - _floats(second[1]), resamples
+    )
+
+
+def omnibus(values: npt.ArrayLike, resamples: int = QUICK) -> float:
+    """Return the p of "all ways are alike" for an array of units x ways.
+
+    The ways are permuted within units; the statistic is the variance of their means.
+    """
+    table = _floats(values)
+    rng = np.random.default_rng(SEED)
+    seen = table.mean(axis=0).var()
+    hits = 0
+    for _ in range(resamples):
+        hits += rng.permuted(table, axis=1).mean(axis=0).var() >= seen - 1e-12
+    return (hits + 1) / (resamples + 1)
+
+
+def pass_hat(successes: int, trials: int, k: int) -> float:
+    """Return the unbiased estimate that k trials all succeed, from `successes` of `trials`."""
+    return math.comb(successes, k) / math.comb(trials, k)
+
+
+def kappa(first: Sequence[Any], second: Sequence[Any]) -> float:
+    """Return Cohen's kappa of two judges' labels, in the same order; NaN if only one label."""
+    labels = sorted(set(first) | set(second), key=str)
+    n = len(first)
+    agree = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    chance = sum(list(first).count(x) * list(second).count(x) for x in labels) / n**2
+    return (agree - chance) / (1 - chance) if chance < 1 else math.nan
+
+
+def smallest_detectable(
+    units: int, spread: float = 0.5, confidence: float = 0.95, power: float = 0.8
+) -> float:
+    """Return the smallest true difference that a run would find, with that power.
+
+    `spread` is the standard deviation of the per-unit difference: 0.5 is a cautious guess before a
+    run (a quarter of the units differ fully); after it, take the data's own. 1.0 at most.
+    """
+    if units < FEW:
+        return 1.0
+    freedom = units - 1
+    quantiles = stats.t.ppf(0.5 + confidence / 2, freedom) + stats.t.ppf(power, freedom)
+    return min(1.0, float(quantiles) * spread / math.sqrt(units))
+
+
+def judge(
+    difference: Difference,
+    p: float | None,
+    *,
+    higher_is_better: bool = True,
+    margin: float = MARGIN,
+) -> Word:
+    """Say in a word what first minus second shows; `p` is the adjusted one.
+
+    A surely different pair is better or worse however small the difference; one whose 90 %
+    interval lies within the margin is equivalent; of all else there is not enough data.
+    """
+    if p is not None and p < 0.05:
+        return "better" if (difference.estimate > 0) == higher_is_better else "worse"
+    narrow = difference.narrow
+    if narrow is not None and -margin < narrow.low and narrow.high < margin:
+        return "equivalent"
+    return "not enough data"
