@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format wheel
+.PHONY: help setup demo test lint types format wheel peers league perf fuzz
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,3 +30,15 @@ format: ## format and fix what ruff can
 
 wheel: ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
+
+peers: ## install other projects' parsers, each in its own environment under .peers/
+	$(PYTHON) -m bench.peers
+
+league: ## compare our readers with the installed peers; writes results/league/
+	$(PYTHON) -m bench league
+
+perf: ## measure the readers against the peers and on hostile texts; writes results/perf.md
+	$(PYTHON) -m bench.perf
+
+fuzz: ## read a million broken replies within 25 minutes; prints what breaks a claim
+	$(PYTHON) tests/fuzz/fuzz_parsers.py

@@ -11,8 +11,8 @@ ONLY_IN = {
     "openai": {"bench/clients.py"},
     "pandas": {"bench/tables.py", "bench/charts.py"},
     "matplotlib": {"bench/charts.py"},
-    "starlette": {"bench/endpoint.py"},
-    "uvicorn": {"bench/endpoint.py"},
+    "starlette": {"bench/endpoint/server.py", "bench/endpoint/script.py"},
+    "uvicorn": {"bench/endpoint/server.py"},
 }
 PARSERS_MAY = {"parsers", "regex", "jsonschema_rs"} | set(sys.stdlib_module_names)
 SOURCES = sorted(

@@ -1,0 +1,415 @@
+"""What answers a request: an endpoint, a recording, a script. Only this module uses the network.
+
+Whatever an endpoint does comes back as a `Reply`: a status, a body, how long it took. Nothing is
+read here beyond what retries and the accounts need, and a key never leaves this module.
+"""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from bench.drivers import wire_of
+from bench.recordings import Recorder, Recording
+from bench.types import Attempt, Client, Reply, Request, StepKey, Usage, WorkbenchError
+from parsers import Failure
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes of an answer that are read; what goes on beyond is cut off."""
+_KEPT_HEADERS = ("content-type", "x-request-id")
+_PLACEHOLDERS = frozenset(
+    ("none", "null", "empty", "ollama", "lmstudio", "lm-studio", "dummy", "no-key", "not-needed")
+)
+"""Keys that are none: servers that ask for no key take any word, and these occur in answers."""
+_TRANSPORT = ("httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl")
+
+Sent = tuple[Sequence[Mapping[str, Any]], Mapping[str, Any]]
+Shape = Callable[[Request], Sent]
+"""What an endpoint's profile makes of a request: the messages and the options to send."""
+
+
+def _as_it_is(request: Request) -> Sent:
+    return request.messages, request.options
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long a request is tried again."""
+
+    tries: int = 4
+    seconds: float = 120.0
+    """From the first try on; a wait that would end later is not begun."""
+    first_wait: float = 0.5
+    """Doubled with each try, with jitter, where the endpoint names no time."""
+
+
+class OpenAIClient:
+    """An OpenAI-compatible endpoint, asked through the SDK; its bytes are read by our own reader."""
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        *,
+        base_url: str,
+        api_key: str,
+        stream: bool = False,
+        timeout: float = 300.0,
+        patience: Patience = Patience(),
+        shape: Shape = _as_it_is,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        import openai  # noqa: PLC0415 (half a second that only live runs pay)
+
+        self.name, self.model, self.base_url = name, model, base_url
+        self._key, self._stream, self._timeout = api_key, stream, timeout
+        self._patience, self._shape = patience, shape
+        self._openai = openai
+        self._sdk = openai.AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,
+            default_headers=headers,
+        )
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer a request, trying again where the kind of failure and the patience allow it."""
+        started = time.monotonic()
+        attempts: list[Attempt] = []
+        while True:
+            reply, failure = await self._try(request)
+            wait = self._next_wait(failure, reply, len(attempts), time.monotonic() - started)
+            if failure is None or wait is None:
+                return replace(reply, attempts=tuple(attempts))
+            attempts.append(Attempt(failure.kind, reply.status, round(wait, 3)))
+            await asyncio.sleep(wait)
+
+    def _next_wait(
+        self, failure: Failure | None, reply: Reply, tried: int, spent: float
+    ) -> float | None:
+        """Return the seconds to wait before another try; None: there will be none."""
+        from parsers.wire import retry_after  # noqa: PLC0415 (the readers take time to load)
+
+        if failure is None or not failure.retryable or tried + 1 >= self._patience.tries:
+            return None
+        asked = retry_after(reply.headers, reply.body, time.time())
+        own = self._patience.first_wait * 2**tried * random.uniform(0.5, 1.0)  # noqa: S311 (jitter)
+        wait = own if asked is None else asked
+        return wait if spent + wait <= self._patience.seconds else None
+
+    async def _try(self, request: Request) -> tuple[Reply, Failure | None]:
+        """Ask once; every answer and every lack of one is a reply, some with a failure."""
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout):
+                reply = await self._ask(request, started)
+        except TimeoutError:
+            reply = _no_answer("time-out", f"no answer within {self._timeout:g} s")
+        except Exception as error:  # noqa: BLE001 (what is no endpoint's doing is raised again)
+            reply = self._reply_to(error)
+        seconds = round(time.perf_counter() - started, 4)
+        return account(replace(self._clean(reply), seconds=seconds))
+
+    async def _ask(self, request: Request, started: float) -> Reply:
+        stream = self._stream or request.options.get("stream") is True
+        more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        wanted = replace(request, options={**request.options, **more})
+        messages, options = self._shape(wanted)
+        create: Any = self._sdk.chat.completions.with_streaming_response.create
+        asked = create(model=self.model, messages=messages, extra_body=options)
+        async with asked as response:
+            body, first = await _read_body(response.iter_bytes(), started, stream=stream)
+            return Reply(
+                status=response.status_code,
+                headers=_kept(response.headers),
+                body=body,
+                first_token=first,
+            )
+
+    def _reply_to(self, error: Exception) -> Reply:
+        """Make a reply of what the SDK raises; what is our own fault goes on rising."""
+        match error:
+            case self._openai.APIStatusError():
+                response = error.response
+                return Reply(error.status_code, _kept(response.headers), response.text[:MAX_BODY])
+            case self._openai.APITimeoutError():
+                return _no_answer("time-out", f"no answer within {self._timeout:g} s")
+            case self._openai.APIConnectionError():
+                return _no_answer("connection", _root_of(error))
+            case _ if isinstance(error, OSError) or _module_of(error) in _TRANSPORT:
+                return _no_answer("connection", _root_of(error))
+            case _:
+                raise error
+
+    def _clean(self, reply: Reply) -> Reply:
+        """Take the key out of whatever an endpoint says back."""
+        headers = {name: self._hide(value) for name, value in reply.headers.items()}
+        return replace(reply, headers=headers, body=self._hide(reply.body))
+
+    def _hide(self, text: str) -> str:
+        return hide_key(text, self._key)
+
+    async def is_there(self, seconds: float) -> bool:
+        """Say whether the endpoint answers anything at all, such as the list of its models."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._sdk.models.with_raw_response.list()
+        except self._openai.APIConnectionError:
+            return False
+        except (self._openai.APIError, ValueError):
+            return True
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._sdk.close()
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """Replace a key by `[key]`, also where a part of it is starred out by the endpoint itself."""
+    if not key or len(key) < 6 or key.lower() in _PLACEHOLDERS:
+        return text
+    return text.replace(key, "[key]")
+
+
+async def _read_body(
+    pieces: AsyncIterator[bytes], started: float, *, stream: bool
+) -> tuple[str, float | None]:
+    """Return the whole text, and when its first token came.
+
+    A stream that breaks is kept as far as it came: the reader says what that means.
+    """
+    body, first = bytearray(), None
+    tokens = _TokenWatch() if stream else None
+    try:
+        async for piece in pieces:
+            body += piece
+            if tokens is not None and first is None and tokens.saw_one(piece):
+                first = round(time.perf_counter() - started, 4)
+            if len(body) > MAX_BODY:
+                break
+    except Exception as error:
+        if not stream or not body or _module_of(error) not in _TRANSPORT:
+            raise
+    return body.decode("utf-8", "replace"), first
+
+
+class _TokenWatch:
+    """Tells when the first event that holds a token has passed."""
+
+    def __init__(self) -> None:
+        from parsers.wire import EventReader  # noqa: PLC0415 (the readers take time to load)
+
+        self._events = EventReader()
+
+    def saw_one(self, piece: bytes) -> bool:
+        return any(_has_token(event) for event in self._events.feed(piece))
+
+
+def _has_token(event: Any) -> bool:
+    match event:
+        case {"choices": [{"delta": {**delta}}, *_]}:
+            return any(value for name, value in delta.items() if name != "role")
+        case _:
+            return False
+
+
+def find_fault(reply: Reply) -> Failure | None:
+    """Return the endpoint's failure, or None where the model said something."""
+    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
+
+    return open_response(wire_of(reply)).failure
+
+
+def _no_answer(kind: str, words: str) -> Reply:
+    return Reply(0, {}, f"{kind}: {words}")
+
+
+def _root_of(error: BaseException) -> str:
+    """Name the first cause: `All connection attempts failed` helps, `Connection error.` doesn't."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _module_of(error: BaseException) -> str:
+    return type(error).__module__.split(".")[0]
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {k: v for k, v in lower.items() if k in _KEPT_HEADERS or k.startswith("retry-after")}
+
+
+def account(reply: Reply) -> tuple[Reply, Failure | None]:
+    """Add what the answer says of tokens and model; return also why it is none, if it is none."""
+    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
+
+    opened = open_response(wire_of(reply))
+    used = opened.usage
+    usage = Usage(used.prompt, used.completion, used.cached, used.reasoning)
+    known = replace(reply, usage=usage, model=opened.model, fingerprint=opened.fingerprint)
+    return known, opened.failure
+
+
+# ------------------------------------------------------------ is anybody there?
+
+
+async def probe(
+    client: OpenAIClient,
+    settings: Mapping[str, Any],
+    seconds: float = 10.0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Ask an endpoint one short question before a run; raise a WorkbenchError if that is no use.
+
+    One that gives no answer in time, but is there, is waited for: it may be busy, or loading.
+    """
+    question = {"role": "user", "content": "Say OK."}
+    options = {**settings, **{k: 8 for k in settings if k.startswith("max_")}}
+    request = Request((question,), options, StepKey("probe", "probe", "full", 0, 0))
+    asked = asyncio.ensure_future(client.complete(request))
+    try:
+        await asyncio.wait([asked], timeout=0.7 * seconds)
+        if not asked.done() and await client.is_there(0.3 * seconds):
+            tell(f"{client.base_url} is slow to answer; it may be busy, or loading the model …")
+            await asked
+        reply = asked.result() if asked.done() else _no_answer("time-out", "")
+    finally:
+        asked.cancel()
+    failure = find_fault(reply)
+    if failure is not None and failure.kind != "server_rejected_output":
+        raise WorkbenchError(f"endpoint {client.name}: {complain(client, reply, failure)}")
+
+
+def complain(client: OpenAIClient, reply: Reply, failure: Failure) -> str:
+    """Say in one line what is wrong with an endpoint, and what to do."""
+    where = client.base_url
+    said = " ".join((failure.message or reply.body).split())[:200]
+    html = reply.body.lstrip()[:1] == "<"
+    match reply.status:
+        case 0 if reply.body.startswith("time-out"):
+            return f"{where} does not answer; is it the right address, and is the server well?"
+        case 0:
+            return f"{where} can't be reached ({said}); is the server running, is --base-url right?"
+        case 401 | 403:
+            return f"{where} refuses the key ({reply.status}); set LLM_API_KEY or --api-key"
+        case 404 if html or "model" not in said.lower():
+            return f"{where} answers 404; does --base-url end in /v1? ({said})"
+        case _ if html:
+            return f"{where} answers with a web page, not with the API; does --base-url end in /v1?"
+        case 404:
+            return f"{where} has no model {client.model!r}; see --model ({said})"
+        case status:
+            return f"{where} refuses a plain request ({status}, {failure.kind}): {said}"
+
+
+# ------------------------------------------------------------ recordings
+
+
+class RecordedClient:
+    """The recorded replies of one endpoint: each request gets the answer that it once got."""
+
+    def __init__(self, recording: Recording, name: str | None = None) -> None:
+        self._recording = recording
+        self.name = name or str(recording.manifest["endpoint"])
+        self.model = str(recording.manifest["model"])
+
+    async def complete(self, request: Request) -> Reply | None:
+        """Return the recorded reply, or None where this request was never recorded."""
+        return self._recording.answer(request)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def is_said(reply: Reply) -> bool:
+    """Keep what a model said, and that a prompt was too long; any other fault may pass."""
+    failure = find_fault(reply)
+    return failure is None or failure.kind in ("context_overflow", "server_rejected_output")
+
+
+def is_settled(reply: Reply) -> bool:
+    """Keep also what an endpoint refuses for good: where that is the finding."""
+    failure = find_fault(reply)
+    return failure is None or not (failure.retryable or failure.detail == "access")
+
+
+class RecordingClient:
+    """Another client whose answers are kept; what is kept already is not asked again.
+
+    `keep` says which answers: unless told, an endpoint's failures are not.
+    """
+
+    def __init__(
+        self, inner: Client, recorder: Recorder, keep: Callable[[Reply], bool] = is_said
+    ) -> None:
+        self.inner, self._recorder, self._keep = inner, recorder, keep
+        self.name, self.model = inner.name, inner.model
+
+    async def complete(self, request: Request) -> Reply | None:
+        """Answer from the recording, else ask, and keep what is to be kept."""
+        known = self._recorder.recording.answer(request)
+        if known is not None:
+            return known
+        reply = await self.inner.complete(request)
+        if reply is not None and self._keep(reply):
+            self._recorder.add(request, reply)
+        return reply
+
+    async def close(self) -> None:
+        """End the recording and give back what the inner client holds."""
+        self._recorder.close()
+        await self.inner.close()
+
+
+# ------------------------------------------------------------ scripts
+
+Answer = Reply | Mapping[str, Any] | str
+"""A whole reply, an assistant message, or its text."""
+
+
+class _Script(Protocol):
+    def __call__(self, request: Request) -> Answer | None: ...
+
+
+def reply_with(
+    answer: Answer, *, finish_reason: str | None = None, usage: Usage | None = None
+) -> Reply:
+    """Make the reply that a well-behaved endpoint would send."""
+    if isinstance(answer, Reply):
+        return answer
+    message = {"role": "assistant", "content": answer} if isinstance(answer, str) else dict(answer)
+    reason = finish_reason or ("tool_calls" if message.get("tool_calls") else "stop")
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    body = json.dumps({"object": "chat.completion", "choices": [choice]}, ensure_ascii=False)
+    return Reply(200, {"content-type": "application/json"}, body, usage=usage or Usage())
+
+
+@dataclass(slots=True)
+class ScriptedClient:
+    """Answers by a script: a list of answers in order, or a function of the request."""
+
+    script: Sequence[Answer | None] | _Script
+    name: str = "scripted"
+    model: str = "scripted"
+    requests: list[Request] = field(default_factory=list)
+    """Every request so far."""
+
+    async def complete(self, request: Request) -> Reply | None:
+        """Give the next answer; None in a script stands for a request that was not recorded."""
+        self.requests.append(request)
+        if callable(self.script):
+            answer = self.script(request)
+        else:
+            answer = self.script[len(self.requests) - 1]
+        return None if answer is None else reply_with(answer)
+
+    async def close(self) -> None:
+        """Nothing is held open."""

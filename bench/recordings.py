@@ -1,0 +1,264 @@
+"""Recordings: the replies of a real model, each with the request that it answers.
+
+One file for each endpoint and experiment, JSON Lines, packed where its name ends in `.gz`. Reads
+and writes the files it is given, within bounds; asks no model.
+"""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
+
+from bench.records import (
+    FORMAT,
+    MAX_LINE,
+    dump_line,
+    hash_of,
+    lock,
+    object_of,
+    reply_from_json,
+    to_json,
+)
+from bench.types import Reply, Request, WorkbenchError
+
+MAX_FILE = 1024 * 1024 * 1024
+MAX_RATIO = 400
+"""A packed file that grows by more than this, past a first 64 MiB, is taken for a bomb."""
+_PIECE = 256 * 1024
+_GZIP = 31
+"""What zlib calls a gzip member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded answer: what was asked, by hash, and the reply as it came."""
+
+    task_id: str
+    driver: str
+    variant: str
+    trial: int
+    step: int
+    request: str
+    messages: tuple[str, ...]
+    options: str
+    reply: Reply
+
+
+def request_hash(request: Request) -> str:
+    """Return what a recorded answer is found by: all that is sent, but for the model's name."""
+    return hash_of([[hash_of(message) for message in request.messages], hash_of(request.options)])
+
+
+@dataclass(slots=True)
+class Recording:
+    """A file of recorded answers, read whole.
+
+    The first line is a manifest; `part` lines hold each message and each set of options once;
+    `step` lines hold an answer and the hashes of what was asked.
+    """
+
+    path: Path
+    manifest: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+    steps: dict[tuple[str, int], Recorded] = field(default_factory=dict)
+    damaged: bool = False
+    """The file ends in a half-written line, which was left out."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Recording":
+        """Read a `.jsonl` or `.jsonl.gz` file, within bounds."""
+        recording = cls(path)
+        for number, line in enumerate(recording._lines(), 1):
+            try:
+                recording._take(object_of(line, path, number))
+            except (KeyError, TypeError, AttributeError) as error:
+                raise WorkbenchError(
+                    f"{path}:{number}: not a line of a recording ({error!r})"
+                ) from None
+        if not recording.manifest:
+            raise WorkbenchError(f"{path}: not a recording: its manifest line is missing")
+        return recording
+
+    def _take(self, line: dict[str, Any]) -> None:
+        match line["type"]:
+            case "manifest":
+                if line["format"] > FORMAT:
+                    raise WorkbenchError(
+                        f"{self.path}: made by a later version; update the workbench"
+                    )
+                self.manifest |= {k: v for k, v in line.items() if k != "type"}
+            case "part":
+                self.parts[line["hash"]] = line["value"]
+            case "step":
+                step = _step_from_json(line)
+                self.steps.setdefault((step.request, step.trial), step)
+            case _:
+                raise KeyError(line["type"])
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield whole lines; note whether the end was cut off."""
+        rest: list[bytes] = []
+        try:
+            for piece in self._pieces():
+                if b"\n" in piece:
+                    *lines, last = b"".join([*rest, piece]).split(b"\n")
+                    yield from filter(None, lines)
+                    rest = [last]
+                else:
+                    rest.append(piece)
+                if sum(map(len, rest)) > MAX_LINE:
+                    raise WorkbenchError(
+                        f"{self.path}: a line over {MAX_LINE >> 20} MiB is refused"
+                    )
+        except OSError as error:
+            raise WorkbenchError(f"{self.path}: can't be read ({error.strerror})") from None
+        self.damaged |= any(rest)
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield the bytes, unpacked where the name ends in .gz; refuse what grows without end."""
+        total, size = 0, self.path.stat().st_size
+        with self.path.open("rb") as file:
+            unpacked = self._unpack(file) if self.path.suffix == ".gz" else _read(file)
+            for piece in unpacked:
+                total += len(piece)
+                if total > MAX_FILE or total > max(MAX_RATIO * size, 64 * 1024 * 1024):
+                    raise WorkbenchError(f"{self.path}: grows beyond all measure; refused")
+                yield piece
+
+    def _unpack(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Unpack one gzip member after the other, as far as the file goes."""
+        member = zlib.decompressobj(_GZIP)
+        rest = b""
+        try:
+            while rest or (rest := file.read(_PIECE)):
+                if member.eof:
+                    member = zlib.decompressobj(_GZIP)
+                yield member.decompress(rest, _PIECE)
+                rest = member.unconsumed_tail or member.unused_data
+            yield member.flush()
+        except zlib.error:
+            self.damaged = True
+        self.damaged |= not member.eof
+
+    def answer(self, request: Request) -> Reply | None:
+        """Return the recorded reply to this request in this trial, or None."""
+        step = self.steps.get((request_hash(request), request.key.trial))
+        return None if step is None else step.reply
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _step_from_json(line: Mapping[str, Any]) -> Recorded:
+    names = (item.name for item in fields(Recorded))
+    values = {name: line[name] for name in names}
+    values["messages"] = tuple(values["messages"])
+    values["reply"] = reply_from_json(values["reply"])
+    return Recorded(**values)
+
+
+class Recorder:
+    """Writes a recording while a run goes on, and takes up one that was broken off.
+
+    Each line is on the disk when `add` returns: a compressed file is flushed after each.
+    """
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self.path = path
+        self.recording = self._take_up(manifest)
+        try:
+            self._raw = path.open("ab")
+        except OSError as error:
+            raise WorkbenchError(f"{path}: can't be written ({error.strerror})") from None
+        lock(self._raw, path)
+        self._file = _packed(self._raw) if path.suffix == ".gz" else self._raw
+        if self.recording.manifest != manifest:
+            notes = {**self.recording.manifest.get("notes", {}), **manifest.get("notes", {})}
+            self.recording.manifest |= {**manifest, "notes": notes} if notes else manifest
+            self._write({"type": "manifest", **self.recording.manifest})
+
+    def _take_up(self, manifest: Mapping[str, Any]) -> Recording:
+        if not self.path.exists() or self.path.stat().st_size == 0:
+            return Recording(self.path)
+        recording = Recording.read(self.path)
+        for name in ("model", "endpoint", "settings"):
+            if recording.manifest.get(name) != manifest.get(name):
+                raise WorkbenchError(
+                    f"{self.path}: records {name} {recording.manifest.get(name)!r}, not "
+                    f"{manifest.get(name)!r}; choose another file with --record"
+                )
+        if recording.damaged:
+            _rewrite(recording)
+        return recording
+
+    def add(self, request: Request, reply: Reply) -> None:
+        """Keep an answer; a request that is there already in this trial is left alone."""
+        key = request.key
+        digest = request_hash(request)
+        if (digest, key.trial) in self.recording.steps:
+            return
+        messages = tuple(self._part(message) for message in request.messages)
+        step = Recorded(
+            task_id=key.task_id,
+            driver=key.driver,
+            variant=key.variant,
+            trial=key.trial,
+            step=key.step,
+            request=digest,
+            messages=messages,
+            options=self._part(request.options),
+            reply=reply,
+        )
+        self.recording.steps[digest, key.trial] = step
+        self._write({"type": "step", **to_json(step)})
+
+    def _part(self, value: Any) -> str:
+        digest = hash_of(value)
+        if digest not in self.recording.parts:
+            self.recording.parts[digest] = to_json(value)
+            self._write({"type": "part", "hash": digest, "value": to_json(value)}, sync=False)
+        return digest
+
+    def _write(self, line: Mapping[str, Any], *, sync: bool = True) -> None:
+        self._file.write(dump_line(line))
+        if sync:
+            self._file.flush()
+            self._raw.flush()
+            os.fsync(self._raw.fileno())
+
+    def close(self) -> None:
+        """End the file properly."""
+        if self._file is not self._raw:
+            self._file.close()
+        self._raw.close()
+
+
+def _packed(raw: IO[bytes]) -> gzip.GzipFile:
+    """Compress into an open file, without name and time: the same lines make the same bytes."""
+    return gzip.GzipFile(filename="", mode="ab", fileobj=raw, mtime=0)
+
+
+def _rewrite(recording: Recording) -> None:
+    """Write the whole lines of a broken-off file anew, in place of the broken one."""
+    part = recording.path.with_name(recording.path.name + ".part")
+    lines: list[Mapping[str, Any]] = [{"type": "manifest", **recording.manifest}]
+    lines += [{"type": "part", "hash": k, "value": v} for k, v in recording.parts.items()]
+    lines += [{"type": "step", **to_json(step)} for step in recording.steps.values()]
+    write_lines(part, lines, packed=recording.path.suffix == ".gz")
+    part.replace(recording.path)
+    recording.damaged = False
+
+
+def write_lines(path: Path, lines: Iterable[Mapping[str, Any]], *, packed: bool) -> None:
+    """Write lines of JSON to a new file, compressed or not."""
+    with path.open("wb") as raw:
+        file: IO[bytes] | gzip.GzipFile = _packed(raw) if packed else raw
+        for line in lines:
+            file.write(dump_line(line))
+        if file is not raw:
+            file.close()
