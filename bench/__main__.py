@@ -277,6 +277,13 @@ def _add_how(group: Any) -> None:
     group.add_argument(
         "--stream", action=argparse.BooleanOptionalAction, default=None, help="stream"
     )
+    group.add_argument(
+        *("--stop-early",),
+        action="store_true",
+        default=None,
+        help="with --stream: hang up on a ReAct reply that is read for good; its token counts are "
+        "then lower bounds",
+    )
     group.add_argument("--steps", type=_count, metavar="N", help="replies an episode (default: 8)")
     group.add_argument(
         "--corrections", type=_whole, metavar="N", help="corrections an episode (default: 2)"
@@ -335,6 +342,26 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder, its name, or latest")
+    _add_results(parser)
+
+
+def _add_lint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="a JSON file of tools, a module, module:function, or a bundled toolset",
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _add_league(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "cases", nargs="*", type=Path, metavar="CASES", help="JSONL files (default: the bundled)"
+    )
+    parser.add_argument("--tools", type=Path, metavar="FILE", help="the tools of the cases, JSON")
+    parser.add_argument(
+        "--peers", type=Path, metavar="DIR", help="the peers' environments (default: .peers)"
+    )
     _add_results(parser)
 
 
@@ -423,6 +450,27 @@ def _run_tasks(options: argparse.Namespace) -> int:  # noqa: ARG001 (a command's
     return FOUND if check.problems else OK
 
 
+def _run_lint(options: argparse.Namespace) -> int:
+    from bench.lint import run_lint  # noqa: PLC0415 (a command is known now)
+
+    return run_lint(options.target, as_json=options.json)
+
+
+def _run_league(options: argparse.Namespace) -> int:
+    from bench.league import run_league  # noqa: PLC0415 (a command is known now)
+
+    written = run_league(
+        options.cases,
+        tools=options.tools,
+        peers=options.peers,
+        results=_results(options),
+        tell=print,
+    )
+    for path in written:
+        print(path)
+    return OK
+
+
 def _run_list(options: argparse.Namespace) -> int:
     from bench.paths import find_datasets  # noqa: PLC0415 (a command is known now)
     from bench.show import list_everything  # noqa: PLC0415
@@ -495,6 +543,8 @@ _COMMANDS: dict[str, _Command] = {
         _run_endpoint,
         "serve the strict endpoint on this machine, to test an agent against",
     ),
+    "lint": (_add_lint, _run_lint, "check descriptions of tools; each finding says what to write"),
+    "league": (_add_league, _run_league, "compare our readers with other projects' on the cases"),
     "tasks": (_add_nothing, _run_tasks, "check every task: gold must score 1, damaged gold 0"),
     "list": (_add_results, _run_list, "list experiments, recordings and runs"),
     "show": (_add_show, _run_show, "show the episodes of a task: messages, replies, readings"),

@@ -52,13 +52,21 @@ class Choice:
     corrections: int = 2
     example: bool = True
     stream: bool = False
+    stop_early: bool = False
+    """Hang up where nothing that may still come can change a ReAct reading; not to compare with."""
     allow: tuple[str, ...] = ()
     concurrency: int | None = None
 
     def make_drivers(self) -> list[ReactDriver | NativeDriver]:
         """Make the drivers; each name once."""
         made = [
-            make_driver(name, dialect=self.dialect, level=self.level, example=self.example)
+            make_driver(
+                name,
+                dialect=self.dialect,
+                level=self.level,
+                example=self.example,
+                stop_early=self.stop_early,
+            )
             for name in self.drivers
         ]
         return list(dict.fromkeys(made))

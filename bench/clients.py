@@ -122,12 +122,14 @@ class OpenAIClient:
         create: Any = self._sdk.chat.completions.with_streaming_response.create
         asked = create(model=self.model, messages=messages, extra_body=options)
         async with asked as response:
-            body, first = await _read_body(response.iter_bytes(), started, stream=stream)
+            watch = _TokenWatch(started, request.enough) if stream else None
+            body = await _read_body(response.iter_bytes(), watch)
             return Reply(
                 status=response.status_code,
                 headers=_kept(response.headers),
                 body=body,
-                first_token=first,
+                first_token=None if watch is None else watch.first,
+                hung_up=watch is not None and watch.enough,
             )
 
     def _reply_to(self, error: Exception) -> Reply:
@@ -178,38 +180,53 @@ def hide_key(text: str, key: str | None) -> str:
     return text.replace(key, "[key]")
 
 
-async def _read_body(
-    pieces: AsyncIterator[bytes], started: float, *, stream: bool
-) -> tuple[str, float | None]:
-    """Return the whole text, and when its first token came.
+async def _read_body(pieces: AsyncIterator[bytes], watch: "_TokenWatch | None") -> str:
+    """Return the whole text, or as much of it as was wanted.
 
     A stream that breaks is kept as far as it came: the reader says what that means.
     """
-    body, first = bytearray(), None
-    tokens = _TokenWatch() if stream else None
+    body = bytearray()
     try:
         async for piece in pieces:
             body += piece
-            if tokens is not None and first is None and tokens.saw_one(piece):
-                first = round(time.perf_counter() - started, 4)
-            if len(body) > MAX_BODY:
+            if watch is not None:
+                watch.see(piece)
+            if len(body) > MAX_BODY or (watch is not None and watch.enough):
                 break
     except Exception as error:
-        if not stream or not body or _module_of(error) not in _TRANSPORT:
+        if watch is None or not body or _module_of(error) not in _TRANSPORT:
             raise
-    return body.decode("utf-8", "replace"), first
+    return body.decode("utf-8", "replace")
 
 
 class _TokenWatch:
-    """Tells when the first event that holds a token has passed."""
+    """Looks at a stream's events as they pass: when the first token comes, when to hang up."""
 
-    def __init__(self) -> None:
+    def __init__(self, started: float, enough: Callable[[str], bool] | None) -> None:
         from parsers.wire import EventReader  # noqa: PLC0415 (the readers take time to load)
 
-        self._events = EventReader()
+        self._events, self._started, self._asks = EventReader(), started, enough
+        self.first: float | None = None
+        """Seconds to the first token."""
+        self.enough = False
 
-    def saw_one(self, piece: bytes) -> bool:
-        return any(_has_token(event) for event in self._events.feed(piece))
+    def see(self, piece: bytes) -> None:
+        """Take bytes as they come."""
+        if self.first is not None and self._asks is None:
+            return
+        for event in self._events.feed(piece):
+            if self.first is None and _has_token(event):
+                self.first = round(time.perf_counter() - self._started, 4)
+            if self._asks is not None and not self.enough:
+                self.enough = self._asks(_text_of(event))
+
+
+def _text_of(event: Any) -> str:
+    match event:
+        case {"choices": [{"delta": {"content": str(text)}}, *_]}:
+            return text
+        case _:
+            return ""
 
 
 def _has_token(event: Any) -> bool:

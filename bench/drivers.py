@@ -7,7 +7,7 @@ request options and readings. Its texts are data, in `bench/prompts`.
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -129,6 +129,8 @@ class ReactDriver:
     """Show one worked example."""
     stop_words: bool = True
     """Send stop words; the reader cuts at an invented Observation anyway."""
+    stop_early: bool = False
+    """Hang up on a stream once nothing that may still come can change the reading."""
     name: DriverName = field(default="react", init=False)
 
     def open(self, task: Task, tools: Sequence[Tool]) -> tuple[Message, ...]:
@@ -154,6 +156,15 @@ class ReactDriver:
     def options(self, tools: Sequence[Tool]) -> Mapping[str, Any]:  # noqa: ARG002 (the seam's)
         """Return the stop words."""
         return {"stop": list(_STOP_WORDS)} if self.stop_words else {}
+
+    def watch(self, tools: Sequence[Tool]) -> Callable[[str], bool] | None:
+        """Return what says when a streamed text is read for good, if we hang up there."""
+        from parsers.stream import ReactStream  # noqa: PLC0415 (the readers take time to load)
+
+        if not self.stop_early:
+            return None
+        stream = ReactStream(tools, level=self.level, dialect=self.dialect)
+        return lambda piece: stream.feed(piece) is not None
 
     def read(self, reply: Reply, tools: Sequence[Tool], level: Level | None = None) -> Reading:
         """Read the text of a reply; a fault of the endpoint is read as on the native side."""
@@ -235,6 +246,10 @@ class NativeDriver:
             return {}
         return {"tools": [tool.to_openai() for tool in tools], "tool_choice": "auto"}
 
+    def watch(self, tools: Sequence[Tool]) -> Callable[[str], bool] | None:  # noqa: ARG002 (the seam's)
+        """Return None: a further call may always come."""
+        return None
+
     def read(self, reply: Reply, tools: Sequence[Tool], level: Level | None = None) -> Reading:
         """Read the answer as it came, faults of the endpoint included."""
         from parsers.wire import parse_response  # noqa: PLC0415 (the readers take time to load)
@@ -277,8 +292,9 @@ def _tell_results(results: Sequence[ToolResult], lang: Lang) -> str:
 
 
 def wire_of(reply: Reply) -> dict[str, Any]:
-    """Give a reply in the form that the readers take."""
-    return {"status": reply.status, "headers": dict(reply.headers), "body": reply.body}
+    """Give a reply in the form that the readers take; a stream that we broke off is at its end."""
+    body = reply.body + ("\n\ndata: [DONE]\n\n" if reply.hung_up else "")
+    return {"status": reply.status, "headers": dict(reply.headers), "body": body}
 
 
 def _message(reply: Reply) -> Mapping[str, Any]:
@@ -394,7 +410,12 @@ def label(driver: Driver) -> str:
 
 
 def make_driver(
-    text: str, *, dialect: str = "json", level: str = "hardened", example: bool = True
+    text: str,
+    *,
+    dialect: str = "json",
+    level: str = "hardened",
+    example: bool = True,
+    stop_early: bool = False,
 ) -> ReactDriver | NativeDriver:
     """Make a driver from an arm's name: driver, `/dialect`, `@level`."""
     words = re.fullmatch(r"(\w+)(?:/(\w+))?(?:@(\w+))?", text)
@@ -404,7 +425,7 @@ def make_driver(
         return NativeDriver(level=chosen)
     if name == "react":
         form = _one_of("dialect", own_dialect or dialect, DIALECTS)
-        return ReactDriver(dialect=form, level=chosen, example=example)
+        return ReactDriver(form, chosen, example=example, stop_early=stop_early)
     raise WorkbenchError(
         f"{text}: no such driver; known: native, react, react/call, react/bracket, each also with "
         "@strict or @rescue"

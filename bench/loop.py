@@ -113,7 +113,8 @@ class _Walk:
         """Make the next request."""
         options = {**self.settings, **self.driver.options(self.toolbox.tools)}
         key = StepKey(self.task.id, label(self.driver), self.variant, self.trial, len(self.turns))
-        return Request(tuple(self.history), options, key)
+        watch = self.driver.watch(self.toolbox.tools)
+        return Request(tuple(self.history), options, key, watch)
 
     def _go_on(self, reply: Reply, reading: Reading, results: tuple[ToolResult, ...]) -> None:
         """Decide whether this was the end; if not, answer the reply."""

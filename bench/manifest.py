@@ -39,6 +39,7 @@ def make_manifest(plan: "Plan", command: str) -> dict[str, Any]:
         "drivers": [label(driver) for driver in plan.drivers],
         "stop": stop_words(plan),
         "example": plan.choice.example,
+        "stop_early": plan.choice.stop_early,
         "variants": list(plan.choice.variant),
         "trials": plan.trials,
         "concurrency": plan.concurrency,

@@ -88,8 +88,18 @@ class Plan:
         return text + (
             f"\nabout {round(len(self.jobs) * REPLIES)} requests (at most "
             f"{len(self.jobs) * self.choice.steps}), {_thousands(prompt)} prompt tokens and "
-            f"{_thousands(completion)} completion tokens; a rough estimate"
+            f"{_thousands(completion)} completion tokens; a rough estimate\n{_sureness(units)}"
         )
+
+
+def _sureness(units: int) -> str:
+    """Say what a comparison over so many questions can find, before it is paid for."""
+    from bench.stats import FEW, smallest_detectable  # noqa: PLC0415 (scipy takes time to load)
+
+    if units < FEW:
+        return f"fewer than {FEW} different questions: counts only, no verdict"
+    points = 100 * smallest_detectable(units)
+    return f"a difference of about {points:.0f} points between two ways would be found (power 80 %)"
 
 
 def make_plan(choice: Choice, order: Order) -> Plan:
@@ -99,6 +109,8 @@ def make_plan(choice: Choice, order: Order) -> Plan:
     endpoints = chosen.find_endpoints(choice, os.environ, order.api_key)
     if order.record is not None and len(endpoints) != 1:
         raise WorkbenchError("--record: one live endpoint is needed; name it with --model")
+    if choice.stop_early and not choice.stream:
+        raise WorkbenchError("--stop-early: only a streamed reply can be broken off; add --stream")
     _check_allowed(choice)
     for task in tasks:
         for variant in choice.variant:

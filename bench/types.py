@@ -3,7 +3,7 @@
 Frozen throughout: a run is a list of values that are written once and read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -118,6 +118,8 @@ class Request:
     messages: tuple[Message, ...]
     options: Mapping[str, Any]
     key: StepKey
+    enough: Callable[[str], bool] | None = None
+    """Takes the pieces of a streamed text; True: hang up. Never sent, never hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Reply:
     model: str | None = None
     """The model that the answer names."""
     fingerprint: str | None = None
+    hung_up: bool = False
+    """We hung up on a stream that could no longer change its reading: tokens are lower bounds."""
 
 
 class Client(Protocol):
@@ -254,6 +258,9 @@ class Driver(Protocol):
 
     def options(self, tools: Sequence[Tool]) -> Mapping[str, Any]:
         """Return what the request adds to the sampling settings."""
+
+    def watch(self, tools: Sequence[Tool]) -> Callable[[str], bool] | None:
+        """Return what says of a streamed text's pieces when no more is needed; None: never."""
 
     def read(self, reply: Reply, tools: Sequence[Tool], level: Level | None = None) -> Reading:
         """Read a reply, at the driver's own level unless another is given."""

@@ -43,6 +43,10 @@ _CLOSERS = frozenset("]］}｝)）`'\"”’*")
 _LOOSE = frozenset(SPACES) | _CLOSERS | frozenset(",，;；.。+&|>-:：/")
 _SURROGATE = regex.compile(r"[\ud800-\udfff]")
 _SUSPECT = regex.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_NEXT_KEY = regex.compile(
+    r"[\s\]}｝］]*+[,，][\s\u200b]*+(?:[\"“”'‘’][^\"“”'‘’\r\n]{1,80}+[\"“”'‘’]|(?P<bare>[\p{L}_][\p{L}\p{M}\p{N}_]{0,80}+))"
+    r"\s*+[:：](?!/)"
+)
 _LATE_END = regex.compile(r"[\"'”’]\s*+[}｝]")
 
 T = TypeVar("T")
@@ -306,6 +310,7 @@ class Region:
 
     def _after(self, value: Any, start: int, stop: int) -> None:
         text = self.text
+        self._refuse_going_on(start, stop)
         self._refuse_late_end(start, stop)
         reason, at, seen = None, start, 0
         first = self._pass_loose(start, stop)
@@ -329,6 +334,13 @@ class Region:
         if reason:
             self.mark(reason, start)
             self.dropped.append((start, stop, reason))
+
+    def _refuse_going_on(self, start: int, stop: int) -> None:
+        """Refuse where a comma and a further key behind the value show that it was closed early."""
+        where = _NEXT_KEY.match(self.text, start, stop)
+        if where and (where["bare"] is None or where["bare"] in properties(self.tool)):
+            words = f"{_UNREADABLE}: it goes on behind its closing bracket"
+            raise Refused("bad_arguments_syntax", words, where.start(), "closed_early")
 
     def _refuse_late_end(self, start: int, stop: int) -> None:
         """Refuse where a quote and a brace further on may be the value's real end."""

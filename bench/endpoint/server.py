@@ -173,6 +173,7 @@ class StrictEndpoint:
     def serve(self, announce: Callable[[str], object] | None = None) -> None:
         """Serve until interrupted; `announce` is given the address once it is known."""
         listener = self._listen()
+        listener.listen(2048)  # whoever reads the address may come before the server has started
         if announce is not None:
             announce(f"The strict endpoint plays {self.profile.name} at {self.base_url}")
         try:

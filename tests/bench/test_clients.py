@@ -17,8 +17,10 @@ from bench.clients import (
     probe,
     reply_with,
 )
+from bench.drivers import NativeDriver, ReactDriver
 from bench.recordings import Recorder, Recording
 from bench.types import Reply, Request, StepKey, Usage, WorkbenchError
+from parsers import Tool
 
 KEY = "sk-planted-0123456789"
 QUICK = Patience(tries=3, seconds=5.0, first_wait=0.01)
@@ -129,6 +131,29 @@ def test_a_streamed_answer_is_kept_as_it_came(endpoint):
     assert 0 < reply.first_token < reply.seconds
     assert endpoint.requests[0]["stream"] is True
     assert endpoint.requests[0]["stream_options"] == {"include_usage": True}
+
+
+def test_a_watched_stream_is_broken_off_where_no_more_is_needed(endpoint):
+    tools = [Tool("get_rate", "", {"type": "object", "properties": {}})]
+    said = "Thought: x\nAction: get_rate\nAction Input: {}\nObservation: "
+    driver = ReactDriver(stop_early=True)
+    request = replace(make_request(), enough=driver.watch(tools))
+    endless = events(said + "1" * 200, finish=False, done=False)
+
+    reply = ask(
+        endpoint, [lambda h: h.send_open(endless, pause=0.002)], request=request, stream=True
+    )
+
+    assert reply.hung_up
+    assert len(reply.body) < len(b"".join(endless))
+    assert reply.usage == Usage()
+    assert [call.name for call in driver.read(reply, tools).calls] == ["get_rate"]
+    assert reply.attempts == ()
+
+
+def test_a_driver_that_does_not_hang_up_watches_nothing():
+    assert ReactDriver().watch([]) is None
+    assert NativeDriver().watch([]) is None
 
 
 def test_a_plain_answer_to_a_streamed_request_is_read(endpoint):

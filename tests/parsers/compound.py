@@ -575,6 +575,51 @@ def value_repeated(draft: Draft) -> bool:
     return bool(draft.arguments)
 
 
+def value_mixed(draft: Draft) -> bool:
+    """Write an object with many small faults at once."""
+    if not plain(draft, has_values):
+        return False
+    draw = draft.random
+    quote = draw.choice(['""', "''", "“”", "＂＂"])
+    colon, comma = draw.choice([(":", ","), ("：", "，"), (": ", ", "), (" :\n  ", " ,\n")])
+    key = draw.choice([f"{quote[0]}{{}}{quote[1]}", '"{}"', "{}"])
+    word = {True: draw.choice(["true", "True"]), False: draw.choice(["false", "False"])}
+
+    def written(item: Any) -> str:
+        if isinstance(item, bool):
+            return word[item]
+        if isinstance(item, list):
+            return "[" + ", ".join(written(one) for one in item) + draw.choice(["]", " ]"])
+        return f"{quote[0]}{item}{quote[1]}" if isinstance(item, str) else dump(item)
+
+    pairs = [f"{key.format(name)}{colon}{written(item)}" for name, item in draft.arguments.items()]
+    note = draw.choice(["", "", " /* it's so */ ", "\n# done\n"])
+    end = draw.choice(["", "", ",", " ,\n"])
+    draft.value = "{" + note + comma.join(pairs) + end + "}"
+    return True
+
+
+def value_triple_quotes(draft: Draft) -> bool:
+    if not plain(draft, is_single_text):
+        return False
+    key = required(tool_of(draft))[0]
+    draft.arguments = {key: 'a line\nwith "quotes" and\nAction: a label'}
+    draft.reading = a_call(draft.name, draft.arguments)
+    draft.value = f'{{"{key}": """{draft.arguments[key]}"""}}'
+    return True
+
+
+def value_nested_label(draft: Draft) -> bool:
+    if not plain(draft, is_single_text):
+        return False
+    key = required(tool_of(draft))[0]
+    draft.arguments[key] = draft.random.choice(
+        ["one\nObservation: two", "a\n```\nb", "x\nFinal Answer: y\n", "<think>", "q\nThought: z"]
+    )
+    draft.value = dump(draft.arguments).replace("\\n", "\n")
+    return True
+
+
 # The action and its input in one
 
 
@@ -795,6 +840,10 @@ VALUES: list[Fault] = [
     value_thousands,
     value_escaped,
     value_repeated,
+    value_mixed,
+    value_mixed,
+    value_triple_quotes,
+    value_nested_label,
 ]
 AROUND_VALUES: list[Fault] = [value_fence, value_led, value_on_next_line]
 ACTIONS: list[Fault] = [

@@ -662,6 +662,12 @@ READ: dict[str, tuple[str, str, dict[str, Any], set[str]]] = {
         {"city": "Oslo"},
         {"repeat_collapsed"},
     ),
+    "a word and a colon behind the object": (
+        '{"city": "Oslo"}, note: it is cold',
+        "weather",
+        {"city": "Oslo"},
+        {"trailing_text"},
+    ),
     "closers behind the object": (
         '{"city": "Lyon"}]}',
         "weather",
@@ -1191,6 +1197,18 @@ def test_what_has_no_one_reading_is_refused(name: str) -> None:
         ("a fence", '```json\n{"city": "Oslo"}\n```', "weather", {"city": "Oslo"}),
         ("prose before the object", 'Sure: {"city": "Oslo"}', "weather", {"city": "Oslo"}),
         ("a text in quotes", '"Oslo"', "weather", "bad_arguments_shape"),
+        (
+            "an object closed before its last field",
+            '{"city": "Oslo"},"unit":"C"}',
+            "weather",
+            "bad_arguments_syntax",
+        ),
+        (
+            "an object closed before its last field, the name bare",
+            '{"city": "Oslo"}, city: "Rome"}',
+            "weather",
+            "bad_arguments_syntax",
+        ),
         ("a number", "5", "weather", "bad_arguments_shape"),
         ("a bare text", "Oslo", "weather", "bad_arguments_syntax"),
         ("a flat line", "city: Oslo", "weather", "bad_arguments_syntax"),
