@@ -80,7 +80,7 @@ _NO_ACTION = regex.compile(
 )
 _CLOSERS = {"[": "]］", "(": ")）", "（": ")）", "［": "]］"}
 _LEADING_FENCE = regex.compile(r"(?:```+|~~~+)[^\n`{\[]*+\n(?!\s*+[{｛\[])")
-_TRAILING = regex.compile(rf"(?:{TURN_END}|<\|\w{{1,40}}\|>|<｜[^｜\n]{{1,40}}｜>)\s*+\Z")
+_TRAILING = regex.compile(rf"(?:{TURN_END}|<\|\w{{1,40}}\|>|<｜[^｜\n]{{1,40}}｜>)\s*+")
 _FENCE_LINE = regex.compile(r"(?m)^[ \t]*+(?:```+|~~~+)([^\n`]*+)$")
 _EMPTY_FORM = regex.compile(r"[(（\[［][^\S\r\n]*+[)）\]］][^\S\r\n]*+[.。]?[^\S\r\n]*+\Z")
 _BRACE = regex.compile(r"[{｛]")
@@ -614,8 +614,10 @@ def without_residue(answer: str) -> str:
     """Take off control tokens at the end, and a fence line that has no partner."""
     answer = answer.strip()
     end = len(answer)
-    while match := _TRAILING.search(answer, max(0, end - _NEAR), end):
-        end = match.start()
+    while (start := answer.rfind("<", max(0, end - _NEAR), end)) >= 0:
+        if not _TRAILING.fullmatch(answer, start, end):
+            break
+        end = start
     answer = answer[:end].rstrip()
     piece = cut_token(answer)
     answer = answer if piece is None else answer[:piece].rstrip()

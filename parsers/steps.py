@@ -120,7 +120,7 @@ class _Walk:
         self.unsure = False
         """In a fence of whole steps, whose end may still change what it is."""
         self._parameters: Collection[str] | None = None
-        self._endless: set[tuple[bool, str, int]] = set()
+        self._endless: set[tuple[bool, bool, str, int]] = set()
 
     def run(self) -> Layout:
         index = 0
@@ -348,19 +348,26 @@ class _Walk:
 
     def _closing(self, index: int, mark: Mark) -> int | None:
         """Find the fence line that closes one, past fences inside it where there is one past."""
-        for nested in (True, False):
-            key = (nested, mark.word[0], len(mark.word))
-            close = None if key in self._endless else self._next_close(index, mark, nested)
+        for nested, outside in ((True, True), (True, False), (False, False)):
+            key = (nested, outside, mark.word[0], len(mark.word))
+            if key in self._endless:
+                continue
+            close = self._next_close(index, mark, nested, outside)
             if close is not None:
                 return close
             self._endless.add(key)
         return None
 
-    def _next_close(self, index: int, mark: Mark, nested: bool) -> int | None:
-        depth = 0
+    def _next_close(self, index: int, mark: Mark, nested: bool, outside: bool) -> int | None:
+        """Find a closing line; `outside` leaves out lines that stand between double quotes."""
+        depth, quotes, before = 0, 0, mark.end
         for at in range(index + 1, len(self.marks)):
             other = self.marks[at]
             if other.kind != "fence" or other.word[0] != mark.word[0]:
+                continue
+            quotes += self._count_quotes(before, other.start) if outside else 0
+            before = other.start
+            if quotes % 2:
                 continue
             if not other.bare:
                 depth += nested
@@ -369,6 +376,9 @@ class _Walk:
             elif len(other.word) >= len(mark.word):
                 return at
         return None
+
+    def _count_quotes(self, start: int, end: int) -> int:
+        return self.text.count('"', start, end) - self.text.count('\\"', start, end)
 
     def _is_alone(self, mark: Mark, close: int) -> bool:
         """Whether nothing but thought stands outside a fence of whole steps."""

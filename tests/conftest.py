@@ -41,6 +41,10 @@ def _no_keys_of_the_machine(monkeypatch):
 @pytest.fixture
 def chromium():
     """Return the path of a headless browser."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     need("chromium", present=path is not None, reason="no chromium is installed")
     return path
