@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format wheel peers league perf fuzz
+.PHONY: help setup demo record test lint types format wheel peers league perf fuzz
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -13,6 +13,11 @@ setup: ## make .venv and install everything that tests and make need
 
 demo: ## the default comparison, offline, on recorded replies of real models
 	$(PYTHON) -m bench
+
+URL ?= http://127.0.0.1:8080/v1
+MODEL ?= qwen2.5-coder-0.5b
+record: ## ask a model again for what its recording lacks (URL=…, MODEL=…)
+	$(PYTHON) -m bench compare --base-url $(URL) --model $(MODEL) --yes --record datasets/recordings/$(MODEL).jsonl.gz
 
 test: ## all tests with coverage, as CI runs them
 	$(PYTHON) -m pytest --cov
