@@ -5,6 +5,7 @@ count is for `parsers.react` to say.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -46,6 +47,7 @@ REPAIRS: dict[str, str] = {
     "repeated_call": "The same action with the same input stands twice.",
     "action_as_thought": "An action without an offered tool before another was taken as thought.",
     "stray_input": "An input without an action before it was taken as thought.",
+    "text_before_input": "Text between the action's name and its input was dropped.",
     "thought_inside": "A thought stood between an action and its input.",
     "text_after_move": "What followed the move was dropped.",
     "invented_observation": "The reply went on with an observation of its own; it was dropped.",
@@ -305,8 +307,8 @@ class MoveReader:
         if on_line is None and not inputs:
             return self._unlabelled(move, tool, place)
         if inputs and on_line is None and self.plain[stop:end].strip():
+            move.notes.order("text_before_input", stop)
             move.notes.drop(stop, end, "text_before_input")
-            move.notes.strict.add("no_move")
         if on_line is not None:
             readings = [on_line, *(item for item in readings if not self._is_nothing(item))]
         return self._merged(move, tool, readings)
@@ -513,10 +515,9 @@ class MoveReader:
     def without_blocks(self, start: int, end: int) -> str:
         """Give [start, end) of the text without the think blocks in it."""
         pieces, at = [], start
-        for span in self.spans:
-            if start <= span.start < end:
-                pieces.append(self.text[at : span.start])
-                at = span.end
+        for span in self.spans[bisect_left(self.spans, (start,)) : bisect_left(self.spans, (end,))]:
+            pieces.append(self.text[at : span.start])
+            at = span.end
         return "".join([*pieces, self.text[at:end]])
 
     def line_offers(self, start: int, end: int) -> Collection[str] | None:

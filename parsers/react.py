@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 import regex
 
@@ -53,8 +53,6 @@ _ODD_SIGNS = "<\r\u2028\u2029"
 """What a reply must not hold to be read without the scanner."""
 _MAX_INPUTS = 64
 _MAX_MOVES = 1000
-
-Kind = Literal["call", "answer", "none"]
 
 
 def parse_react(
@@ -161,6 +159,7 @@ class _Reply:
         self.moves = MoveReader(text, tools, dialect, finish_reason, self.layout, offered)
         self.plain = self.moves.plain
         self.parts = self.layout.parts
+        self.closed = [span.start for span in self.layout.closed]
         self.notes = Notes()
 
     def read(self) -> Reading:
@@ -190,8 +189,10 @@ class _Reply:
             if part.kind == "action":
                 if len(moves) >= _MAX_MOVES:
                     return [*moves, _too_many(part)]
-                moves.append(self.moves.read_action(part, self._inputs(index)))
+                moves.append(self._read_action(index))
                 called = called or moves[-1].kind == "call"
+            elif part.kind == "input" and not moves and part.exact:
+                self.notes.order("stray_input", part.start)
             elif part.kind == "final" and called:
                 break
             elif part.kind == "final":
@@ -199,6 +200,14 @@ class _Reply:
             if moves and moves[-1].kind == "answer" and moves[-1].is_whole:
                 break
         return moves
+
+    def _read_action(self, index: int) -> Move:
+        inputs = self._inputs(index)
+        move = self.moves.read_action(self.parts[index], inputs)
+        behind = self.parts[index + 1 : index + 2]
+        if inputs and behind and behind[0].kind == "thought":
+            move.notes.order("thought_inside", behind[0].start)
+        return move
 
     def _inputs(self, index: int) -> list[Part]:
         """Collect the inputs that stand before the next move."""
@@ -245,10 +254,9 @@ class _Reply:
     def _inline(self, start: int, end: int) -> list[Mark]:
         """Find labels inside of lines, but not in a fence whose inside is text."""
         closed = self.layout.closed
-        starts = [span.start for span in closed]
         marks = []
         for mark in find_inline(self.plain, start, end):
-            index = bisect_right(starts, mark.start) - 1
+            index = bisect_right(self.closed, mark.start) - 1
             if index < 0 or mark.start >= closed[index].end:
                 marks.append(mark)
         return marks
@@ -450,7 +458,11 @@ class _Reply:
         final: str | None = None,
         failure: Failure | None = None,
     ) -> Reading:
-        repairs = sorted(self.notes.repairs, key=lambda repair: repair.position)
+        once = {
+            (one.name, one.name == "label_form" or one.position): one
+            for one in reversed(self.notes.repairs)
+        }
+        repairs = sorted(once.values(), key=lambda repair: repair.position)
         dropped = sorted(self.notes.dropped, key=lambda span: span.start)
         return Reading(thought, calls, final, failure, tuple(repairs), tuple(dropped))
 

@@ -317,7 +317,6 @@ class _Walk:
             return index + 1
         close = self._closing(index, mark)
         if close is None:
-            self.unsure = True
             return index + 1
         steps = not self.moved and self._holds_steps(index, close)
         end = self.marks[close].end
@@ -350,12 +349,13 @@ class _Walk:
         """Find the fence line that closes one, past fences inside it where there is one past."""
         for nested, outside in ((True, True), (True, False), (False, False)):
             key = (nested, outside, mark.word[0], len(mark.word))
-            if key in self._endless:
-                continue
-            close = self._next_close(index, mark, nested, outside)
+            close = None
+            if key not in self._endless:
+                close = self._next_close(index, mark, nested, outside)
             if close is not None:
                 return close
             self._endless.add(key)
+            self.unsure = True
         return None
 
     def _next_close(self, index: int, mark: Mark, nested: bool, outside: bool) -> int | None:

@@ -307,6 +307,14 @@ ORDER = {
     "a whole step in a fence": (f"```\nThought: x\n{STEP}\n```", OSLO),
     "a thought, then a whole step in a fence": (f"Thought: x\n```\n{STEP}\n```", OSLO),
     "an answer in a fence": ("```\nThought: x\nFinal Answer: 42\n```", final("42")),
+    "a step in a fence with a fence in it": (
+        '```\nAction: get_weather\n```json\n{"city": "Oslo"}\n```\n```',
+        OSLO,
+    ),
+    "a step on one line in a fence": (
+        '```\nThought: x Action: get_weather Action Input: {"city": "Oslo"}\n```',
+        OSLO,
+    ),
     "a step in a fence in prose is text": (
         f"It looks so:\n```\n{STEP}\n```\nClear?",
         final(f"It looks so:\n```\n{STEP}\n```\nClear?"),
@@ -688,6 +696,21 @@ REPORTED = {
     "an object as an action": ('Action: {"action": "get_time"}', "action_object"),
     "a piece of a label": ("Final Answer: 42\nThou", "cut_label"),
     "a token": (f"{STEP}<|im_end|>", "after_end_token"),
+    "an input without an action": (f"Action Input: {{}}\n{STEP}", "stray_input"),
+    "a thought before the input": (
+        'Action: get_weather\nThought: x\nAction Input: {"city": "Oslo"}',
+        "thought_inside",
+    ),
+    "text before the input": (
+        'Action: get_weather\nso:\nAction Input: {"city": "Oslo"}',
+        "text_before_input",
+    ),
+    "an unknown action before another": (f"Action: ponder\n{STEP}", "action_as_thought"),
+    "an input again": (f'{STEP}\nAction Input: {{"city": "Oslo"}}', "repeated_input"),
+    "an object without its label": ('Action: get_weather\n{"city": "Oslo"}', "unlabelled_input"),
+    "empty parentheses": ("Action: get_time()\nAction Input: {}", "empty_parentheses"),
+    "a second answer": ("Final Answer:\nFinal Answer: 42", "answer_again"),
+    "a fence behind an answer": ("Final Answer: 42\n```", "answer_residue"),
 }
 
 
@@ -701,6 +724,10 @@ def test_every_repair_is_named(text, repair):
 def test_an_answer_that_the_limit_cut_says_so():
     reading = read("Final Answer: it is", finish_reason="length")
     assert [one.name for one in reading.repairs] == ["answer_cut"]
+
+
+def test_a_call_in_markup_is_named_at_rescue():
+    assert "out_of_channel" in [one.name for one in read(MARKUP, level="rescue").repairs]
 
 
 def test_a_clean_step_is_not_repaired():
