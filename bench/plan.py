@@ -104,7 +104,6 @@ def _sureness(units: int) -> str:
 
 def make_plan(choice: Choice, order: Order) -> Plan:
     """Check a choice and work out every episode; the user's mistakes are found here."""
-    tasks = _load_tasks(choice)
     drivers = tuple(choice.make_drivers())
     endpoints = chosen.find_endpoints(choice, os.environ, order.api_key)
     if order.record is not None and len(endpoints) != 1:
@@ -112,11 +111,11 @@ def make_plan(choice: Choice, order: Order) -> Plan:
     if choice.stop_early and not choice.stream:
         raise WorkbenchError("--stop-early: only a streamed reply can be broken off; add --stream")
     _check_allowed(choice)
+    recordings = () if endpoints else _recordings(choice)
+    tasks = _load_tasks(choice, recordings)
     for task in tasks:
         for variant in choice.variant:
             bundled_toolbox(task, variant)
-    recordings = () if endpoints else _recordings(choice)
-    tasks = _keep_recorded(tasks, recordings)
     settings = choice.settings(_base_settings(recordings))
     trials = choice.trials or max([r.manifest.get("trials", 1) for r in recordings], default=1)
     clients = _clients(endpoints, recordings, choice, settings, trials, order)
@@ -134,12 +133,12 @@ def make_plan(choice: Choice, order: Order) -> Plan:
     )
 
 
-def _load_tasks(choice: Choice) -> Sequence[Task]:
-    from bench.tasks import load_tasks  # noqa: PLC0415 (reading them takes time)
+def _load_tasks(choice: Choice, recordings: Sequence[Recording]) -> Sequence[Task]:
+    """Read the chosen tasks; a limit counts those that can be replayed."""
+    from bench.tasks import choose_tasks, load_tasks  # noqa: PLC0415 (reading them takes time)
 
-    tasks = load_tasks(
-        categories=choice.category, langs=choice.lang, ids=choice.task, limit=choice.limit
-    )
+    named = load_tasks(categories=choice.category, langs=choice.lang, ids=choice.task)
+    tasks = choose_tasks(_keep_recorded(named, recordings), limit=choice.limit)
     if choice.toolset is not None:
         tasks = tuple(replace(task, toolset=choice.toolset) for task in tasks)
     # The same tools one after the other: what their prompts share, an endpoint caches.

@@ -1,0 +1,78 @@
+"""Make the peers' virtual environments: one each, since their requirements clash.
+
+Installs from the package index with each environment's own pip, and touches nothing else.
+"""
+
+import argparse
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.peers.workers import Parser, Peer, default_environments, find_python, load_peers
+from bench.status import FOUND, MISTAKE, OK
+from bench.types import WorkbenchError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Install the named peers, or all; return 1 if one of them does not install."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="PEER", help="only these (default: all)")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="where (default: .peers)")
+    options = parser.parse_args(argv)
+    try:
+        chosen = choose(options.names)
+    except WorkbenchError as error:
+        sys.stderr.write(f"bench.peers: {error}\n")
+        return MISTAKE
+    folder = options.peers or default_environments()
+    return install_all(chosen, folder, lambda line: _say(f"{line}\n"))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()
+
+
+def choose(names: Sequence[str]) -> tuple[Peer, ...]:
+    """Return the named peers, or all."""
+    known = {peer.name: peer for peer in load_peers()}
+    for name in names:
+        if name not in known:
+            raise WorkbenchError(f"no peer is called {name}; there are: {', '.join(known)}")
+    return tuple(known[name] for name in names or known)
+
+
+def install_all(peers: Sequence[Peer], folder: Path, tell: Callable[[str], None]) -> int:
+    """Install one after the other; a peer that doesn't install doesn't stop the rest."""
+    failed = 0
+    for peer in peers:
+        tell(f"{peer.name}: installing {', '.join(peer.requires)}")
+        problem = install(peer, folder)
+        tell(f"{peer.name}: {problem or 'ready'}")
+        failed += bool(problem)
+    return FOUND if failed else OK
+
+
+def install(peer: Peer, folder: Path) -> str:
+    """Make a peer's environment; return "" or the last line of what went wrong."""
+    python = find_python(Parser(peer.name, "", "react", "", peer), folder)
+    if not python.exists():
+        venv.create(folder / peer.name, with_pip=True)
+    words = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        *peer.requires,
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    lines = done.stderr.strip().splitlines() or ["pip failed and said nothing"]
+    return "" if done.returncode == 0 else f"not installed: {lines[-1][:200]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
