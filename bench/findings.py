@@ -102,7 +102,8 @@ def probability(p: float | None) -> str:
 def headline(facts: Facts) -> str:
     """Answer the question for one endpoint in one sentence."""
     main = facts.main
-    where = f"{facts.endpoint} ({', '.join(facts.models)})"
+    models = ", ".join(facts.models)
+    where = facts.endpoint if models == facts.endpoint else f"{facts.endpoint} ({models})"
     if main is None:
         told = "; ".join(_solved(facts, arm) for arm in facts.arms)
         return f"{where}: {told}. There is nothing to compare here."
