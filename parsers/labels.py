@@ -316,6 +316,9 @@ class Values:
         self._next = bisect_left(self.labels, start)
         limit, pos = self.labels[self._next], start
         while match := _OPENERS.search(self.text, pos, limit):
+            # A reply is over at its end token, whatever brackets may still come.
+            if _ENDS.search(self.text, pos, match.start()):
+                break
             end, closed = self._close(match.start())
             if not closed:
                 return end if end > match.start() else start

@@ -162,7 +162,10 @@ class _Walk:
 
     def _close(self, end: int) -> None:
         part = self.part
-        self.parts.append(part._replace(end=max(end, part.begin)))
+        end = max(end, part.begin)
+        self.parts.append(
+            Part(part.kind, part.start, part.begin, end, part.exact, part.bold, part.word)
+        )
 
     def _halt(self, mark: Mark, stop: Stop) -> None:
         self.end, self.stop, self.stopper = mark.start, stop, mark.end

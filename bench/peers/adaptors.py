@@ -107,8 +107,9 @@ def _offered(tools: Tools) -> Any:
 def _reading(reading: Any) -> dict[str, Any]:
     if reading.failure is not None:
         return {"refused": reading.failure.message, "kind": reading.failure.kind}
-    calls = [[call.name, call.arguments] for call in reading.good_calls]
-    return {"calls": calls, "final": reading.final, "raw": [c.raw for c in reading.good_calls]}
+    good = reading.good_calls
+    calls = [[call.name, call.arguments] for call in good]
+    return {"calls": calls, "final": reading.final, "raw": [call.raw for call in good]}
 
 
 # The peers.

@@ -144,6 +144,13 @@ def test_no_reading_is_given_at(text):
     assert stream.finish() == parse_react(text, TOOLS)
 
 
+@pytest.mark.parametrize("rest", ["(x)", "()", "\n(x)", '{"city": "Rome"}'])
+def test_what_follows_an_end_token_changes_nothing(rest):
+    text = f"{STEP}<|im_end|>{rest}"
+    stream, given = feed(text, 1)
+    assert given[-1] == stream.finish() == parse_react(text, TOOLS)
+
+
 def test_text_and_bytes_may_mix():
     stream = ReactStream(TOOLS)
     data = STEP.encode()
