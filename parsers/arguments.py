@@ -75,6 +75,7 @@ ARGUMENT_REPAIRS: dict[str, str] = {
 }
 """Every repair that can be made to arguments, with a sentence for people."""
 
+_PLAIN_QUOTE = regex.compile(r"(?<!\\)\"")
 _FENCE = regex.compile(r"(`{3,}|~{3,})[ \t]*+([\w+\-.#]*+)[ \t\r]*+(\n?)")
 _FENCE_CLOSE = regex.compile(r"(?m)^[ \t]*+(?:`{3,}|~{3,})[ \t\r]*+$")
 _CANDIDATES = 8
@@ -298,7 +299,7 @@ def _read_escaped(region: Region, at: int) -> dict[str, Any]:
     closer = max(region.text.rfind(sign, at, region.high) for sign in "}｝") + 1
     stop = closer if closer > at else region.high
     written = region.text[at:stop]
-    if regex.search(r"(?<!\\)\"", written):
+    if _PLAIN_QUOTE.search(written):
         bad = Malformed(at, "escape", "escaped and plain quotes mix")
         raise region.malformed(bad)
     scanner = Scanner(f'"{written}"', 0, len(written) + 2, {})

@@ -70,6 +70,7 @@ _CHARGED: dict[str, FailureKind] = {
 """What a repair is at level strict, where it is not `no_move`."""
 
 _ANY_OBJECT = Tool("", "", {"type": "object"})
+_DECORATION = regex.compile(r"[\s_\-\"'`*“”‘’「」【】.]++")
 _SPACE = regex.compile(r"[\s\u200b-\u200d\u2060\ufeff]*+")
 _LINE = regex.compile(r"[^\r\n]*+")
 _NO_ACTION = regex.compile(
@@ -268,7 +269,8 @@ class MoveReader:
         return OBJECT.match(self.plain, part.begin, part.end) is not None
 
     def _is_offered(self, name: str) -> bool:
-        return any(_folded(name) == _folded(other) for other in self.names)
+        folded = _folded(name)
+        return any(folded == _folded(other) for other in self.names)
 
     def _inline_input(self, begin: int, end: int) -> Mark | None:
         """Find an input's label on an action line, behind the name of an offered tool."""
@@ -570,7 +572,7 @@ def as_json(value: Any) -> str:
 
 
 def _folded(name: str) -> str:
-    return regex.sub(r"[\s_\-\"'`*“”‘’「」【】.]++", "", name).casefold()
+    return _DECORATION.sub("", name).casefold()
 
 
 def _is_remark(written: str) -> bool:
