@@ -91,6 +91,12 @@ def _notes(plan: "Plan") -> Iterator[str]:
 
     if plan.choice.limit is not None:
         yield LIMITED
+    for recording in plan.recordings:
+        name = recording.manifest.get("endpoint", recording.path.name)
+        held = len({step.task_id for step in recording.steps.values()})
+        yield f"The recording of {name} holds {held} tasks; only recorded ones are replayed."
+        if seconds := recording.manifest.get("notes", {}).get("seconds"):
+            yield f"Seconds of {name}: {seconds}."
     for endpoint in plan.endpoints:
         for driver in plan.drivers:
             options = {**plan.settings, **driver.options(())}
