@@ -378,7 +378,11 @@ def _wire_arguments(call: Call) -> str:
 
 
 def _echo_text(reply: Reply, reading: Reading) -> tuple[Message, ...]:
-    """Send the text back up to an Observation that the model invented."""
+    """Send the text back up to an Observation that the model invented.
+
+    One that is nothing else goes back whole: the correction points at it, and an empty message is
+    refused by some endpoints.
+    """
     from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
 
     answer = open_response(wire_of(reply))
@@ -388,7 +392,8 @@ def _echo_text(reply: Reply, reading: Reading) -> tuple[Message, ...]:
     cuts = [
         item.start for item in reading.dropped if item.reason in _INVENTED and item.field == "text"
     ]
-    return ({"role": "assistant", "content": text[: min(cuts, default=len(text))].rstrip()},)
+    kept = text[: min(cuts, default=len(text))].rstrip()
+    return ({"role": "assistant", "content": kept or text},)
 
 
 _INVENTED = frozenset({"observation", "question"})

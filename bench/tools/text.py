@@ -124,12 +124,23 @@ def check_json(text: str) -> Row:
         return _too_long()
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as problem:
-        place = {"line": problem.lineno, "column": problem.colno}
-        return {"valid": False, "problem": problem.msg, **place}
+    except json.JSONDecodeError as error:
+        return {"valid": False, **_locate(text, error)}
     except RecursionError:
         return {"valid": False, "problem": "nested too deeply"}
     return {"valid": True, **_describe(value)}
+
+
+def _locate(text: str, error: json.JSONDecodeError) -> Row:
+    """Name a problem and its place; Python 3.13 and later tell a trailing comma otherwise."""
+    problem, at = error.msg, error.pos
+    before = text[:at].rstrip()
+    if before.endswith(",") and text[at : at + 1] in ("}", "]"):
+        problem, at = "trailing comma", len(before) - 1
+    if problem.startswith("Illegal trailing comma"):
+        problem = "trailing comma"
+    line = text.count("\n", 0, at) + 1
+    return {"problem": problem, "line": line, "column": at - text.rfind("\n", 0, at)}
 
 
 def _describe(value: Any) -> Row:

@@ -166,6 +166,15 @@ def test_an_invented_observation_is_not_sent_back():
     assert echo["content"] == text
 
 
+def test_a_reply_that_is_nothing_but_an_invented_observation_goes_back_whole():
+    """An empty assistant message is refused by some endpoints, and the correction points at it."""
+    driver = ReactDriver(stop_words=False)
+    reply = reply_with("Observation: 40 degrees")
+    reading = driver.read(reply, [WEATHER])
+    echo, _ = driver.respond(TASK, reply, reading, [])
+    assert echo["content"] == "Observation: 40 degrees"
+
+
 @pytest.mark.parametrize(
     ("task", "words"),
     [(TASK, "not valid JSON"), (CHINESE, "不是合法的 JSON")],

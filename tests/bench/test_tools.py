@@ -170,7 +170,9 @@ FIGURES = {
         [{"name": "q", "value": "你"}],
     ),
     "JSON": ("check_json", {"text": '{"a": [1]}'}, "keys", ["a"]),
-    "broken JSON": ("check_json", {"text": '{"a": 1,}'}, "valid", False),
+    "broken JSON": ("check_json", {"text": '{"a": 1}}'}, "valid", False),
+    "a trailing comma, in every Python": ("check_json", {"text": "[1,\n 2,]"}, "column", 3),
+    "a trailing comma, named": ("check_json", {"text": '{"a": 1,}'}, "problem", "trailing comma"),
     "deep JSON": ("check_json", {"text": "[" * 4000}, "valid", False),
 }
 
