@@ -1,0 +1,255 @@
+"""What may be said behind each command: one function a command, built of shared groups.
+
+Names options and their types; decides nothing and imports nothing that takes time to load.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+class _Names(argparse.Action):
+    """Names with spaces or commas between them, the option repeated or not."""
+
+    def __call__(self, _: Any, namespace: Any, values: Any, __: Any = None) -> None:
+        names = [name for value in values for name in value.split(",") if name]
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), *names])
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Where run folders are."""
+    parser.add_argument("--results", metavar="DIR", type=Path, help="where run folders are")
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Everything that may be said of a comparison."""
+    _add_what(parser.add_argument_group("what is run"))
+    _add_where(parser.add_argument_group("which model"))
+    how = parser.add_argument_group("how it is asked")
+    _add_settings(how)
+    _add_how(how)
+    keeping = parser.add_argument_group("what is kept")
+    keeping.add_argument(
+        "--resume", metavar="RUN", help="go on with a run that was broken off; latest: the newest"
+    )
+    _add_keeping(keeping)
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """What may be said of an experiment on the wire."""
+    what = parser.add_argument_group("what is run")
+    what.add_argument(
+        "--count", type=_count, metavar="N", default=20, help="questions of each kind (default: 20)"
+    )
+    _add_where(parser.add_argument_group("which model"))
+    _add_settings(parser.add_argument_group("how it is asked"))
+    _add_keeping(parser.add_argument_group("what is kept"))
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """What may be said of the doctor."""
+    _add_where(parser.add_argument_group("which model"))
+    how = parser.add_argument_group("how it is asked")
+    _add_settings(how)
+    how.add_argument(
+        *("--context",),
+        type=_whole,
+        metavar="N",
+        default=5000,
+        help="try a prompt of about N tokens (default: 5000; 0: don't)",
+    )
+    keeping = parser.add_argument_group("what is kept")
+    keeping.add_argument("--json", action="store_true", help="print the findings as JSON")
+    _add_record(keeping)
+
+
+def add_endpoint(parser: argparse.ArgumentParser) -> None:
+    """What the strict endpoint may be told."""
+    parser.add_argument(
+        *("--profile",),
+        metavar="NAME",
+        default="strict",
+        help="whose rules it plays, or a .json file (default: strict, stricter than any)",
+    )
+    parser.add_argument("--port", type=_whole, metavar="N", default=8089, help="(default: 8089)")
+    parser.add_argument(
+        "--script", metavar="FILE", type=Path, help="answers and faults, JSON Lines or a list"
+    )
+    parser.add_argument("--key", help="the only key taken (default: any)")
+    parser.add_argument("--window", type=_count, metavar="N", help="context, in tokens")
+    parser.add_argument(
+        "--latency", type=float, metavar="S", default=0.0, help="seconds before every answer"
+    )
+
+
+def _add_what(group: Any) -> None:
+    names: dict[str, Any] = {"nargs": "+", "action": _Names}
+    group.add_argument(
+        *("--drivers",),
+        **names,
+        help="react, native, react/call, react/bracket, each also with @strict or @rescue "
+        "(default: react native)",
+    )
+    group.add_argument("--category", **names, help="only tasks of these categories")
+    group.add_argument("--lang", **names, help="only tasks of these languages: en, zh")
+    group.add_argument("--task", **names, help="only these tasks or pairs")
+    group.add_argument(
+        *("--limit",),
+        type=_count,
+        metavar="N",
+        help="only N tasks: the first pair of every category, then the second, and so on",
+    )
+    group.add_argument("--toolset", metavar="NAME", help="offer this toolset in every task, or all")
+    group.add_argument("--variant", **names, help="description variants (default: full)")
+    group.add_argument("--trials", type=_count, metavar="N", help="repeat every episode N times")
+    group.add_argument("--dialect", help="form of a ReAct action: json, call, bracket")
+    group.add_argument("--level", help="how much the reader mends: strict, hardened, rescue")
+    group.add_argument(
+        *("--no-example",),
+        dest="example",
+        action="store_false",
+        default=None,
+        help="leave the worked example out of the ReAct prompt",
+    )
+
+
+def _add_where(group: Any) -> None:
+    group.add_argument("--model", help="ask this model (LLM_MODEL)")
+    group.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="address of the API, or a name such as ollama (LLM_BASE_URL, OPENAI_BASE_URL)",
+    )
+    group.add_argument("--api-key", metavar="KEY", help="(LLM_API_KEY, OPENAI_API_KEY)")
+    group.add_argument(
+        *("--endpoint",),
+        action="append",
+        metavar="NAME=URL,MODEL",
+        help="a live endpoint, several side by side if repeated (its own key: LLM_API_KEY_NAME); "
+        "a bare NAME is a recorded one",
+    )
+    group.add_argument(
+        *("--replay",), action="append", metavar="FILE", help="ask no model: replay this recording"
+    )
+
+
+def _add_settings(group: Any) -> None:
+    group.add_argument("--temperature", type=float, metavar="T", help="(default: 0)")
+    group.add_argument(
+        "--max-tokens", type=_count, metavar="N", help="of a reply (default: 1024; 256 if short)"
+    )
+    group.add_argument("--seed", type=int, metavar="N", help="send a seed (default: none)")
+    group.add_argument("--reasoning-effort", metavar="WORD", help="of a reasoning model")
+    group.add_argument("--extra-body", metavar="JSON", help="further fields of every request")
+    group.add_argument(
+        *("--header",), action="append", default=[], metavar="NAME=VALUE", help="a further header"
+    )
+    group.add_argument(
+        "--profile", metavar="NAME", help="what the endpoint takes (default: by its host)"
+    )
+    group.add_argument("--timeout", type=float, metavar="S", help="of a request (default: 300 s)")
+    group.add_argument("--concurrency", type=_count, metavar="N", help="how much goes on at once")
+    group.add_argument(
+        "--probe-timeout", type=float, metavar="S", default=10.0, help=argparse.SUPPRESS
+    )
+
+
+def _add_how(group: Any) -> None:
+    group.add_argument(
+        "--stream", action=argparse.BooleanOptionalAction, default=None, help="stream"
+    )
+    group.add_argument(
+        *("--stop-early",),
+        action="store_true",
+        default=None,
+        help="with --stream: hang up on a ReAct reply that is read for good; its token counts are "
+        "then lower bounds",
+    )
+    group.add_argument("--steps", type=_count, metavar="N", help="replies an episode (default: 8)")
+    group.add_argument(
+        "--corrections", type=_whole, metavar="N", help="corrections an episode (default: 2)"
+    )
+    group.add_argument(
+        *("--allow",),
+        nargs="+",
+        action=_Names,
+        metavar="TOOL",
+        help="let these tools change things without asking",
+    )
+
+
+def _add_keeping(group: Any) -> None:
+    group.add_argument("--results", metavar="DIR", type=Path, help="where run folders go")
+    _add_record(group)
+    group.add_argument("--yes", action="store_true", help="don't ask before a live run")
+    group.add_argument("--dry-run", action="store_true", help="say what would be run, and stop")
+
+
+def _add_record(group: Any) -> None:
+    group.add_argument(
+        *("--record",),
+        metavar="FILE",
+        type=Path,
+        help="keep the replies in a .jsonl or .jsonl.gz file, or go on with one",
+    )
+    group.add_argument(
+        *("--note",),
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a fact for the recording's manifest: server, chat template, quantisation",
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _whole(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """Which episodes are shown."""
+    parser.add_argument("folder", metavar="RUN", help="a run folder, its name, or latest")
+    parser.add_argument("task", metavar="TASK", help="a task or a pair")
+    parser.add_argument("--driver", default="", help="only this driver")
+    parser.add_argument("--endpoint", default="", help="only this endpoint")
+    add_results(parser)
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Which run is reported."""
+    parser.add_argument("folder", metavar="RUN", help="a run folder, its name, or latest")
+    add_results(parser)
+
+
+def add_lint(parser: argparse.ArgumentParser) -> None:
+    """What is checked."""
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="a JSON file of tools, a module, module:function, or a bundled toolset",
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def add_league(parser: argparse.ArgumentParser) -> None:
+    """Which cases and peers are compared."""
+    parser.add_argument(
+        "cases", nargs="*", type=Path, metavar="CASES", help="JSONL files (default: the bundled)"
+    )
+    parser.add_argument("--tools", type=Path, metavar="FILE", help="the tools of the cases, JSON")
+    parser.add_argument(
+        "--peers", type=Path, metavar="DIR", help="the peers' environments (default: .peers)"
+    )
+    add_results(parser)
+
+
+def add_nothing(parser: argparse.ArgumentParser) -> None:
+    """For a command that takes nothing."""
+    del parser
