@@ -17,12 +17,12 @@ class _Names(argparse.Action):
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
-    """Where run folders are."""
+    """Take where run folders are."""
     parser.add_argument("--results", metavar="DIR", type=Path, help="where run folders are")
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """Everything that may be said of a comparison."""
+    """Take everything that may be said of a comparison."""
     _add_what(parser.add_argument_group("what is run"))
     _add_where(parser.add_argument_group("which model"))
     how = parser.add_argument_group("how it is asked")
@@ -36,7 +36,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """What may be said of an experiment on the wire."""
+    """Take what may be said of an experiment on the wire."""
     what = parser.add_argument_group("what is run")
     what.add_argument(
         "--count", type=_count, metavar="N", default=20, help="questions of each kind (default: 20)"
@@ -47,7 +47,7 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """What may be said of the doctor."""
+    """Take what may be said of the doctor."""
     _add_where(parser.add_argument_group("which model"))
     how = parser.add_argument_group("how it is asked")
     _add_settings(how)
@@ -64,7 +64,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def add_endpoint(parser: argparse.ArgumentParser) -> None:
-    """What the strict endpoint may be told."""
+    """Take what the strict endpoint may be told."""
     parser.add_argument(
         *("--profile",),
         metavar="NAME",
@@ -214,7 +214,7 @@ def _whole(text: str) -> int:
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    """Which episodes are shown."""
+    """Take which episodes are shown."""
     parser.add_argument("folder", metavar="RUN", help="a run folder, its name, or latest")
     parser.add_argument("task", metavar="TASK", help="a task or a pair")
     parser.add_argument("--driver", default="", help="only this driver")
@@ -223,13 +223,13 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Which run is reported."""
+    """Take which run is reported."""
     parser.add_argument("folder", metavar="RUN", help="a run folder, its name, or latest")
     add_results(parser)
 
 
 def add_lint(parser: argparse.ArgumentParser) -> None:
-    """What is checked."""
+    """Take what is to be checked."""
     parser.add_argument(
         "target",
         metavar="TARGET",
@@ -239,7 +239,7 @@ def add_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def add_league(parser: argparse.ArgumentParser) -> None:
-    """Which cases and peers are compared."""
+    """Take which cases and peers are compared."""
     parser.add_argument(
         "cases", nargs="*", type=Path, metavar="CASES", help="JSONL files (default: the bundled)"
     )
@@ -251,5 +251,5 @@ def add_league(parser: argparse.ArgumentParser) -> None:
 
 
 def add_nothing(parser: argparse.ArgumentParser) -> None:
-    """For a command that takes nothing."""
+    """Take nothing."""
     del parser

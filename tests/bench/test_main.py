@@ -420,7 +420,7 @@ def test_a_fault_of_ours_is_one_line(monkeypatch, capsys):
     def broken(_):
         raise ZeroDivisionError("oops")
 
-    commands = {**command._COMMANDS, "list": (command._add_nothing, broken, "")}
+    commands = {**command._COMMANDS, "list": (command.arguments.add_nothing, broken, "")}
     monkeypatch.setattr(command, "_COMMANDS", commands)
     assert main(["list"]) == 70
     assert capsys.readouterr().err.splitlines() == [
