@@ -1,15 +1,18 @@
-"""Draw a run's tables: PNG for files, SVG for pages. English labels, nothing on a screen.
+"""Draw a run's tables: PNG for files, SVG for pages. Nothing on a screen.
 
 Pure functions of `bench.tables`; the same table gives the same bytes. Only this module uses
-matplotlib, and none of its global state.
+matplotlib, and none of its global state but its list of fonts. Labels are in the language that is
+spoken if this machine has letters for it, else English; the words of a figure always are.
 """
 
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -19,37 +22,46 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.patches import Patch, Rectangle
 
 from bench import tables
 from bench.scoring import NONE
 from bench.tables import Arm, LevelRates, Rate
+from bench.texts import mark, say, spoken
 from parsers import LEVELS
 
-_INK = "#1b1f24"
-_SOFT = "#8a9099"
+INK = "#1b1f24"
+SOFT = "#8a9099"
 _HUES = {
     "react": ("#c8591b", "#e39a3d", "#8a3b12", "#f0b67f"),
     "native": ("#2b6cb0", "#4fa3c7", "#1d3f72", "#9cc4e4"),
 }
 _RIGHT, _WRONG, _LOST = "#2f855a", "#d69e2e", "#9aa3ad"
+_CALLED = {
+    **{hue: f"{way}-{n}" for way, hues in _HUES.items() for n, hue in enumerate(hues, 1)},
+    _RIGHT: "right",
+    _WRONG: "wrong",
+    _LOST: "lost",
+}
+"""What a page's style calls each colour, so that a dark one can set another."""
 _GREENS = LinearSegmentedColormap.from_list("right", ["#d7eedf", "#1f7a4a"])
 _REDS = LinearSegmentedColormap.from_list("wrong", ["#fbe3c8", "#b7410e"])
 _STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.5,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
+    "text.color": INK,
+    "axes.labelcolor": INK,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.edgecolor": _SOFT,
+    "axes.edgecolor": SOFT,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "grid.color": _SOFT,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": SOFT,
     "grid.alpha": 0.3,
     "legend.frameon": False,
     "svg.fonttype": "none",
@@ -57,6 +69,54 @@ _STYLE: Any = {
     "text.parse_math": False,
     "axes.unicode_minus": False,
 }
+
+
+_CHINESE = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC"),
+    *("Source Han Sans CN", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Microsoft YaHei"),
+    *("SimHei", "PingFang SC", "Hiragino Sans GB", "Arial Unicode MS"),
+)
+"""Fonts that hold Chinese, the best first."""
+_FILES = re.compile(r"cjk|sourcehansans|wqy|notosanssc", re.IGNORECASE)
+NO_LETTERS = mark(
+    "This machine has no font for Chinese, so the labels in the figures are English. With one "
+    "installed (such as Noto Sans CJK), write the report again."
+)
+
+
+def pick_font(names: Iterable[str]) -> str | None:
+    """Return the best font for Chinese among some; None where there is none."""
+    known = set(names)
+    return next((name for name in _CHINESE if name in known), None)
+
+
+@cache
+def _chinese_font() -> str | None:
+    """Find a font for Chinese, also one that is newer than matplotlib's list."""
+    found = pick_font(font.name for font in fontManager.ttflist)
+    if found is None:
+        for path in sorted(findSystemFonts()):
+            if _FILES.search(Path(path).name):
+                fontManager.addfont(path)
+        found = pick_font(font.name for font in fontManager.ttflist)
+    return found
+
+
+def lacks_letters() -> bool:
+    """Say whether labels are English because no font has the letters of the language spoken."""
+    return spoken() == "zh" and _chinese_font() is None
+
+
+def label(text: str, **values: Any) -> str:
+    """Say a text that is drawn, in a language that can be drawn."""
+    if lacks_letters():
+        return text.format(**values) if values else text
+    return say(text, **values)
+
+
+def _style() -> Any:
+    font = _chinese_font() if spoken() == "zh" else None
+    return {**_STYLE, "font.family": [*_STYLE["font.family"], font]} if font else _STYLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +133,15 @@ class Chart:
 
 
 @contextmanager
-def _canvas(width: float, height: float, layout: Any = "constrained") -> Iterator[Figure]:
-    with mpl.rc_context(_STYLE):
+def canvas(width: float, height: float, layout: Any = "constrained") -> Iterator[Figure]:
+    """Give an empty figure of so many inches in the house style."""
+    with mpl.rc_context(_style()):
         figure = Figure(figsize=(width, height), layout=layout)
         FigureCanvasAgg(figure)
         yield figure
 
 
-def _finish(figure: Figure, name: str, title: str, alt: str) -> Chart:
+def finish(figure: Figure, name: str, title: str, alt: str) -> Chart:
     """Write a figure in both forms, without date, program or anything else that changes."""
     png, svg = io.BytesIO(), io.StringIO()
     with warnings.catch_warnings():
@@ -100,7 +161,9 @@ def _page_svg(text: str, name: str) -> str:
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
-    text = text.replace(_INK, "currentColor")
+    text = text.replace(INK, "currentColor")
+    for hue, called in _CALLED.items():
+        text = text.replace(f": {hue}", f": var(--hue-{called}, {hue})")
     return text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif").strip()
 
 
@@ -134,7 +197,11 @@ def _ways(keys: Sequence[Arm]) -> list[str]:
 
 
 def _percent(value: float | None) -> str:
-    return "no data" if value is None else f"{value * 100:.0f} %"
+    return say("no data") if value is None else f"{value * 100:.0f} %"
+
+
+def _counts(found: Rate) -> dict[str, int]:
+    return {"top": found.top, "below": found.below}
 
 
 def _share_axis(axes: Axes, label: str) -> None:
@@ -160,25 +227,26 @@ def draw_success(measures: Mapping[Arm, Mapping[str, Rate]]) -> Chart:
     keys = list(measures)
     hues = colours(_ways(keys))
     several = len(_endpoints(keys)) > 1
-    with _canvas(7.2, 1.1 + 0.42 * len(keys) + 0.15 * len(_endpoints(keys))) as figure:
+    with canvas(7.2, 1.1 + 0.42 * len(keys) + 0.15 * len(_endpoints(keys))) as figure:
         axes = figure.subplots()
         places = _rows_with_gaps(keys)
         for (endpoint, arm), y in zip(keys, places, strict=True):
             found = measures[endpoint, arm]["success"]
             _dot(axes, y, found, hues[arm])
-            high = found.interval.high if found.interval else found.value or 0
-            text = f"{_percent(found.value)}  ({found.top} of {found.below})"
-            on_left = high > 0.72
-            x = (found.interval.low if found.interval else 0) - 0.015 if on_left else high + 0.015
-            axes.text(x, y, text, va="center", ha="right" if on_left else "left", fontsize=9)
-        names = [f"{_clean(e, 24)} · {name_way(a)}" if several else name_way(a) for e, a in keys]
+            text = label(
+                "{share}  ({top} of {below})", share=_percent(found.value), **_counts(found)
+            )
+            axes.text(1.03, y, text, va="center", fontsize=9)
+        names = [f"{_clean(e, 32)} · {name_way(a)}" if several else name_way(a) for e, a in keys]
         axes.set_yticks(places, names)
         axes.set_ylim(max(places) + 0.6, -0.6)
-        _share_axis(axes, "tasks solved; the bar is the 95 % interval")
+        _share_axis(axes, label("tasks solved; the bar is the 95 % interval"))
         said = "; ".join(
             f"{e}, {name_way(a)}: {_percent(measures[e, a]['success'].value)}" for e, a in keys
         )
-        return _finish(figure, "success", "Task success", f"Tasks solved. {said}.")
+        return finish(
+            figure, "success", say("Task success"), say("Tasks solved. {said}.", said=said)
+        )
 
 
 def _rows_with_gaps(keys: Sequence[Arm]) -> list[float]:
@@ -194,21 +262,21 @@ def draw_levels(levels: Mapping[Arm, Mapping[str, LevelRates]]) -> Chart:
     keys = list(levels)
     names = _endpoints(keys)
     rows = [(key, level) for key in keys for level in LEVELS]
-    with _canvas(7.2, 1.2 + 0.29 * len(rows) + 0.35 * len(names)) as figure:
+    with canvas(7.2, 1.2 + 0.29 * len(rows) + 0.35 * len(names)) as figure:
         sizes = [sum(key[0] == name for key in keys) for name in names]
         panels = figure.subplots(
             len(names), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": sizes}
         )[:, 0]
         for axes, name in zip(panels, names, strict=True):
             _draw_level_panel(axes, name, {k: v for k, v in levels.items() if k[0] == name})
-        _share_axis(panels[-1], "share of first replies")
+        _share_axis(panels[-1], label("share of first replies"))
         patches = [
-            Patch(color=_RIGHT, label="right first move"),
-            Patch(color=_WRONG, label="readable, not right"),
-            Patch(facecolor="none", edgecolor=_LOST, hatch="////", label="unreadable"),
+            Patch(color=_RIGHT, label=label("right first move")),
+            Patch(color=_WRONG, label=label("readable, not right")),
+            Patch(facecolor="none", edgecolor=_LOST, hatch="////", label=label("unreadable")),
         ]
         figure.legend(handles=patches, loc="outside upper left", ncols=3)
-        return _finish(figure, "levels", "The gap by level", _levels_alt(levels))
+        return finish(figure, "levels", say("The gap by level"), _levels_alt(levels))
 
 
 def _draw_level_panel(
@@ -249,12 +317,16 @@ def _levels_alt(levels: Mapping[Arm, Mapping[str, LevelRates]]) -> str:
     parts = []
     for (endpoint, arm), by_level in levels.items():
         said = ", ".join(
-            f"{level} {_percent(by_level[level].right.value)} right and "
-            f"{_percent(by_level[level].unreadable.value)} unreadable"
+            say(
+                "{level} {right} right and {lost} unreadable",
+                level=level,
+                right=_percent(by_level[level].right.value),
+                lost=_percent(by_level[level].unreadable.value),
+            )
             for level in LEVELS
         )
         parts.append(f"{endpoint}, {name_way(arm)}: {said}")
-    return "The same first replies read at three levels. " + "; ".join(parts) + "."
+    return say("The same first replies read at three levels. {said}.", said="; ".join(parts))
 
 
 def draw_failures(
@@ -269,8 +341,7 @@ def draw_failures(
         below = measures[key]["parse_failure"].below
         return kinds[key].get(kind, 0) / below if below else 0.0
 
-    label = "share of first attempts"
-    return _grouped_bars("failures", list(kinds), order, value, label)
+    return _grouped_bars("failures", list(kinds), order, value, label("share of first attempts"))
 
 
 def _grouped_bars(
@@ -278,13 +349,13 @@ def _grouped_bars(
     keys: Sequence[Arm],
     order: Sequence[str],
     value: Callable[[Arm, str], float],
-    label: str,
+    axis: str,
 ) -> Chart:
     names, hues = _endpoints(keys), colours(_ways(keys))
     ways = _ways(keys)
     thick = 0.8 / len(ways)
     height = 1.0 + len(names) * (0.5 + len(order) * max(0.34, 0.19 * len(ways)))
-    with _canvas(7.2, height) as figure:
+    with canvas(7.2, height) as figure:
         panels = figure.subplots(len(names), 1, squeeze=False, sharex=True)[:, 0]
         most = max(value(key, kind) for key in keys for kind in order)
         for axes, endpoint in zip(panels, names, strict=True):
@@ -304,19 +375,19 @@ def _grouped_bars(
             axes.grid(axis="x")
             axes.xaxis.set_major_formatter(lambda x, _: f"{x * 100:.0f} %")
         panels[-1].set_xlim(0, min(1.12, most * 1.18))
-        panels[-1].set_xlabel(label)
+        panels[-1].set_xlabel(axis)
         patches = [Patch(color=hues[way], label=name_way(way)) for way in ways]
         figure.legend(handles=patches, loc="outside upper left", ncols=min(4, len(ways)))
         said = "; ".join(
             f"{e}, {name_way(a)}: "
             + (
                 ", ".join(f"{k} {value((e, a), k):.1%}" for k in order if value((e, a), k))
-                or "none"
+                or say("none")
             )
             for e, a in keys
         )
-        alt = f"Parse failures by kind, as shares of first attempts. {said}."
-        return _finish(figure, name, "Parse failures by kind", alt)
+        alt = say("Parse failures by kind, as shares of first attempts. {said}.", said=said)
+        return finish(figure, name, say("Parse failures by kind"), alt)
 
 
 def draw_categories(groups: Mapping[str, Mapping[Arm, Rate]]) -> Chart:
@@ -328,7 +399,7 @@ def draw_categories(groups: Mapping[str, Mapping[Arm, Rate]]) -> Chart:
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
     height = rows * (0.6 + 0.42 * len(order)) + 0.6
-    with _canvas(7.2 if columns == 1 else 3.6 * columns + 1.2, height) as figure:
+    with canvas(7.2 if columns == 1 else 3.6 * columns + 1.2, height) as figure:
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
         for axes in panels[len(names) :]:
             axes.set_visible(False)
@@ -339,17 +410,21 @@ def draw_categories(groups: Mapping[str, Mapping[Arm, Rate]]) -> Chart:
                     found = groups[group].get((endpoint, way))
                     if found is not None:
                         _dot(axes, y + shift, found, hues[way])
-            _share_axis(axes, "tasks solved")
+            _share_axis(axes, label("tasks solved"))
             axes.set_title(_clean(endpoint))
             axes.set_yticks(range(len(order)), [_clean(group.replace("_", " ")) for group in order])
             axes.set_ylim(len(order) - 0.5, -0.5)
         patches = [Patch(color=hues[way], label=name_way(way)) for way in ways]
         figure.legend(handles=patches, loc="outside upper left", ncols=min(4, len(ways)))
-        alt = "Task success by category with 95 % intervals; the table below holds the numbers."
-        return _finish(figure, "categories", "Task success by category", alt)
+        alt = say(
+            "Task success by category with 95 % intervals; the table below holds the numbers."
+        )
+        return finish(figure, "categories", say("Task success by category"), alt)
 
 
-def draw_confusion(frame: pd.DataFrame) -> Chart | None:
+def draw_confusion(
+    frame: pd.DataFrame, name: str = "confusion", title: str = mark("Wanted tool and picked tool")
+) -> Chart | None:
     """Draw the wanted tool against the picked one, a panel for each way and endpoint."""
     found = {key: tables.confusion(rows) for key, rows in tables.arms(frame).items()}
     found = {key: matrix for key, matrix in found.items() if len(matrix) > 1}
@@ -360,7 +435,7 @@ def draw_confusion(frame: pd.DataFrame) -> Chart | None:
     rows = -(-len(found) // columns)
     side = 0.27 * len(labels)
     width, height = (side + 1.9) * columns, (side + 2.2) * rows
-    with _canvas(width, height, layout=None) as figure:
+    with canvas(width, height, layout=None) as figure:
         panels = figure.subplots(rows, columns, squeeze=False)
         figure.subplots_adjust(
             left=1.75 / width,
@@ -377,9 +452,9 @@ def draw_confusion(frame: pd.DataFrame) -> Chart | None:
             full = matrix.reindex(index=labels, columns=labels, fill_value=0)
             _draw_matrix(axes, full.to_numpy(), labels)
             axes.set_title(f"{_clean(key[0], 24)} · {name_way(key[1])}")
-            axes.set_xlabel("picked")
-            axes.set_ylabel("wanted" if number % columns == 0 else "")
-        return _finish(figure, "confusion", "Wanted tool and picked tool", _confusion_alt(found))
+            axes.set_xlabel(label("picked"))
+            axes.set_ylabel(label("wanted") if number % columns == 0 else "")
+        return finish(figure, name, say(title), _confusion_alt(found))
 
 
 def _draw_matrix(axes: Axes, cells: "np.ndarray[Any, Any]", labels: Sequence[str]) -> None:
@@ -401,14 +476,15 @@ def _draw_matrix(axes: Axes, cells: "np.ndarray[Any, Any]", labels: Sequence[str
     axes.set_aspect("equal")
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    for edge in range(size + 1):
-        axes.axhline(edge, color=_SOFT, lw=0.3, alpha=0.5)
-        axes.axvline(edge, color=_SOFT, lw=0.3, alpha=0.5)
+    edges = np.arange(size + 1)
+    axes.hlines(edges, 0, size, color=SOFT, lw=0.3, alpha=0.5)
+    axes.vlines(edges, 0, size, color=SOFT, lw=0.3, alpha=0.5)
 
 
 def _confusion_alt(found: Mapping[Arm, pd.DataFrame]) -> str:
     parts = []
     for (endpoint, arm), matrix in found.items():
         right, all_cells = int(np.trace(matrix.to_numpy()[:-1, :-1])), int(matrix.to_numpy().sum())
-        parts.append(f"{endpoint}, {name_way(arm)}: {right} of {all_cells} on the diagonal")
-    return "Wanted tool by row, picked tool by column. " + "; ".join(parts) + "."
+        told = say("{right} of {all} on the diagonal", right=right, all=all_cells)
+        parts.append(f"{endpoint}, {name_way(arm)}: {told}")
+    return say("Wanted tool by row, picked tool by column. {said}.", said="; ".join(parts))

@@ -10,6 +10,7 @@ from typing import Any
 
 from bench import stats
 from bench.tables import Arm, Comparison, Completion, Cost, LevelRates, Rate
+from bench.texts import mark, retell, say
 
 OUT = "out_of_channel_call"
 
@@ -99,34 +100,48 @@ def probability(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def minus(first: str, second: str) -> str:
+    """Name a difference of two ways."""
+    return say("{first} minus {second}", first=name_way(first), second=name_way(second))
+
+
 def headline(facts: Facts) -> str:
     """Answer the question for one endpoint in one sentence."""
     main = facts.main
     models = ", ".join(facts.models)
     where = facts.endpoint if models == facts.endpoint else f"{facts.endpoint} ({models})"
     if main is None:
-        told = "; ".join(_solved(facts, arm) for arm in facts.arms)
-        return f"{where}: {told}. There is nothing to compare here."
+        told = say("; ").join(_solved(facts, arm) for arm in facts.arms)
+        return say("{where}: {told}. There is nothing to compare here.", where=where, told=told)
     first, second = name_way(main.first), name_way(main.second)
-    rates = (
-        f"{first} solves {percent(facts.rate(main.first, 'success').value)} of the tasks, "
-        f"{second} {percent(facts.rate(main.second, 'success').value)}"
+    return say(
+        "{where}: {verdict}. {first} solves {one} of the tasks, {second} {two}.",
+        where=where,
+        verdict=_verdict(main, first, second),
+        first=first,
+        one=percent(facts.rate(main.first, "success").value),
+        second=second,
+        two=percent(facts.rate(main.second, "success").value),
     )
+
+
+def _verdict(main: Comparison, first: str, second: str) -> str:
     match stats.judge(main.difference, main.p):
         case "better":
-            verdict = f"{first} works better"
+            return say("{way} works better", way=first)
         case "worse":
-            verdict = f"{second} works better"
+            return say("{way} works better", way=second)
         case "equivalent":
-            verdict = f"both ways work equally well, within {stats.MARGIN * 100:g} points"
+            margin = f"{stats.MARGIN * 100:g}"
+            return say("both ways work equally well, within {margin} points", margin=margin)
         case "not enough data":
-            verdict = "not enough data to say which way works better"
-    return f"{where}: {verdict}. {rates}."
+            return say("not enough data to say which way works better")
 
 
 def _solved(facts: Facts, arm: str) -> str:
     rate = facts.rate(arm, "success")
-    return f"{name_way(arm)} solves {percent(rate.value)} of {rate.below} tasks"
+    value = percent(rate.value)
+    return say("{way} solves {value} of {n} tasks", way=name_way(arm), value=value, n=rate.below)
 
 
 def how_sure(facts: Facts) -> str:
@@ -134,26 +149,60 @@ def how_sure(facts: Facts) -> str:
     main = facts.main
     if main is None:
         return ""
-    d, names = main.difference, f"{name_way(main.first)} minus {name_way(main.second)}"
-    counts = (
-        f"{name_way(main.first)} did better in {d.higher} of {d.units} units, "
-        f"{name_way(main.second)} in {d.lower}"
+    d, names = main.difference, minus(main.first, main.second)
+    counts = say(
+        "{first} did better in {higher} of {units} units, {second} in {lower}",
+        first=name_way(main.first),
+        second=name_way(main.second),
+        higher=d.higher,
+        lower=d.lower,
+        units=d.units,
     )
     if d.interval is None or main.p is None:
-        return f"{names} is {points(d.estimate)} points. {counts}. No interval: {d.note}."
-    exact = f", exact McNemar p {probability(main.mcnemar)}" if main.mcnemar is not None else ""
-    return (
-        f"{names} is {points(d.estimate)} points; the 95 % interval goes from "
-        f"{points(d.interval.low)} to {points(d.interval.high)}; p {probability(d.p)} (sign-flip "
-        f"permutation{exact}), after Holm {probability(main.p)}. {counts}. A unit is one question in both languages."
+        told = mark("{names} is {estimate} points. {counts}. No interval: {note}.")
+        return say(
+            told, names=names, estimate=points(d.estimate), counts=counts, note=explain_note(d)
+        )
+    exact = ""
+    if main.mcnemar is not None:
+        exact = say(", exact McNemar p {p}", p=probability(main.mcnemar))
+    return say(
+        "{names} is {estimate} points; the 95 % interval goes from {low} to {high}; p {p} "
+        "(sign-flip permutation{exact}), after Holm {adjusted}. {counts}. A unit is one question "
+        "in both languages.",
+        names=names,
+        estimate=points(d.estimate),
+        low=points(d.interval.low),
+        high=points(d.interval.high),
+        p=probability(d.p),
+        exact=exact,
+        adjusted=probability(main.p),
+        counts=counts,
     )
+
+
+_NOTES = (
+    mark("{n} units, under {few}: counts only"),
+    mark("no unit differs"),
+    mark("the same difference in every unit: counts only"),
+    mark("up to {share} % of units still may"),
+    mark("up to {share} % of units still may differ"),
+    mark("up to {share} % of units still may show another"),
+)
+"""The forms of `stats.Difference.note`, between semicolons; any other stays as it is."""
+
+
+def explain_note(d: stats.Difference) -> str:
+    """Say why a difference has no interval."""
+    return say("; ").join(retell(part, _NOTES) for part in d.note.split("; ")) if d.note else ""
 
 
 def others(facts: Facts) -> str:
     """Say what the ways that are not in the main comparison solved."""
     main = facts.main
     rest = [arm for arm in facts.arms if main and arm not in (main.first, main.second)]
-    return f"Also run: {'; '.join(_solved(facts, arm) for arm in rest)}." if rest else ""
+    told = say("; ").join(_solved(facts, arm) for arm in rest)
+    return say("Also run: {told}.", told=told) if rest else ""
 
 
 def why(facts: Facts) -> list[str]:
@@ -164,46 +213,63 @@ def why(facts: Facts) -> list[str]:
     return [text for text in (_gap(facts, main), *explain_levels(facts)) if text]
 
 
-def _gap(facts: Facts, main: Comparison) -> str:
+def level_gaps(facts: Facts) -> dict[str, float]:
+    """Return by level how far the main comparison's first way is ahead in right first moves."""
+    main = facts.main
+    if main is None:
+        return {}
     first = facts.levels.get((facts.endpoint, main.first))
     second = facts.levels.get((facts.endpoint, main.second))
     if first is None or second is None:
-        return ""
-    gaps = {
+        return {}
+    return {
         level: (first[level].right.value or 0) - (second[level].right.value or 0)
         for level in ("strict", "hardened", "rescue")
     }
-    names = f"{name_way(main.first)} minus {name_way(main.second)}"
-    text = (
-        f"Why: in right first moves {names} is {points(gaps['strict'])} points read strictly, "
-        f"{points(gaps['hardened'])} hardened and {points(gaps['rescue'])} at rescue, all from the "
-        "same replies. "
+
+
+def _gap(facts: Facts, main: Comparison) -> str:
+    gaps = level_gaps(facts)
+    if not gaps:
+        return ""
+    text = say(
+        "Why: in right first moves {names} is {strict} points read strictly, {hardened} hardened "
+        "and {rescue} at rescue, all from the same replies.",
+        names=minus(main.first, main.second),
+        **{level: points(gap) for level, gap in gaps.items()},
     )
-    return text + _format_or_choice(gaps, main)
+    return text + say(" ") + _format_or_choice(gaps, main)
 
 
 def _format_or_choice(gaps: Mapping[str, float], main: Comparison) -> str:
     run, rescued = gaps["hardened"], gaps["rescue"]
     if abs(run) < 0.03 and abs(rescued) < 0.03:
-        return "So the first moves are about as good both ways."
+        return say("So the first moves are about as good both ways.")
     ahead = name_way(main.first if rescued > 0 else main.second)
     if abs(rescued) < 0.03:
-        return "Once every call is read, wherever it stands, the gap is gone: it is format, not choice."
+        return say(
+            "Once every call is read, wherever it stands, the gap is gone: it is format, not choice."
+        )
     if run * rescued < 0:
-        return (
-            f"Once every call is read, wherever it stands, the sign turns: {ahead} chooses better, "
-            "and loses by the form of its calls."
+        return say(
+            "Once every call is read, wherever it stands, the sign turns: {ahead} chooses better, "
+            "and loses by the form of its calls.",
+            ahead=ahead,
         )
     if abs(run - rescued) < 0.03:
-        return f"How much is mended changes little: {ahead} chooses better."
-    share = abs(run - rescued) * 100
+        return say("How much is mended changes little: {ahead} chooses better.", ahead=ahead)
+    share = f"{abs(run - rescued) * 100:.1f}"
     if abs(rescued) < abs(run):
-        return (
-            f"{share:.1f} points of the gap are format (calls that only rescue reads); "
-            f"the rest is choice, where {ahead} is ahead."
+        return say(
+            "{share} points of the gap are format (calls that only rescue reads); the rest is "
+            "choice, where {ahead} is ahead.",
+            share=share,
+            ahead=ahead,
         )
-    return (
-        f"Format hides {share:.1f} points of it: {ahead} chooses better than its replies let show."
+    return say(
+        "Format hides {share} points of it: {ahead} chooses better than its replies let show.",
+        share=share,
+        ahead=ahead,
     )
 
 
@@ -223,32 +289,46 @@ def _out_of_channel(facts: Facts, arm: str, levels: Mapping[str, LevelRates]) ->
     total, out = sum(kinds.values()), kinds.get(OUT, 0)
     if not out or out * 2 < total:
         return ""
-    right = {level: percent(levels[level].right.value) for level in levels}
-    start = (
-        f"{name_way(arm)}: {out} of {total} parse failures are {OUT}: the reply holds a call to an "
-        "offered tool, but in the wrong place. "
+    parts = [
+        say(
+            "{way}: {out} of {total} parse failures are {kind}: the reply holds a call to an "
+            "offered tool, but in the wrong place.",
+            way=name_way(arm),
+            out=out,
+            total=total,
+            kind=OUT,
+        )
+    ]
+    if arm.startswith("native"):
+        parts.append(
+            say(
+                "The model did ask for a tool; its call arrived as text in content and not in "
+                "tool_calls. That is decided by the server's chat template and its tool-call "
+                "parser, so try another template or parser before you judge the model."
+            )
+        )
+    parts.append(
+        say(
+            "Read at rescue, where such calls count, {rescue} of the first replies are a right "
+            "move; hardened reads {hardened}.",
+            rescue=percent(levels["rescue"].right.value),
+            hardened=percent(levels["hardened"].right.value),
+        )
     )
-    told = (
-        f"Read at rescue, where such calls count, {right['rescue']} of the first replies are a right "
-        f"move; hardened reads {right['hardened']}."
-    )
-    if not arm.startswith("native"):
-        return start + told
-    return (
-        start + "The model did ask for a tool; its call arrived as text in content and not in "
-        "tool_calls. That is decided by the server's chat template and its tool-call parser, "
-        "so try another template or parser before you judge the model. " + told
-    )
+    return say(" ").join(parts)
 
 
 def _mended(arm: str, levels: Mapping[str, LevelRates]) -> str:
     strict, hardened = levels["strict"].unreadable.value, levels["hardened"].unreadable.value
     if strict is None or hardened is None or strict - hardened < 0.02:
         return ""
-    return (
-        f"{name_way(arm)}: a reader that mends nothing can't read {percent(strict)} of the first "
-        f"replies, the hardened one can't read {percent(hardened)}. The difference is form that has "
-        "only one reading, so it says nothing about choice."
+    return say(
+        "{way}: a reader that mends nothing can't read {strict} of the first replies, the hardened "
+        "one can't read {hardened}. The difference is form that has only one reading, so it says "
+        "nothing about choice.",
+        way=name_way(arm),
+        strict=percent(strict),
+        hardened=percent(hardened),
     )
 
 
@@ -261,38 +341,69 @@ def cost_sentence(facts: Facts) -> str:
     two = facts.costs.get((facts.endpoint, main.second))
     if one is None or two is None:
         return ""
-    return f"Cost of a task: {name_way(main.first)} {_cost(one)}; {name_way(main.second)} {_cost(two)}."
+    return say(
+        "Cost of a task: {first} {one}; {second} {two}.",
+        first=name_way(main.first),
+        one=_cost(one),
+        second=name_way(main.second),
+        two=_cost(two),
+    )
+
+
+def tokens_of(cost: Cost) -> float | None:
+    """Return prompt and completion tokens of an episode; None where the endpoint did not say."""
+    return None if cost.prompt is None else cost.prompt + (cost.completion or 0)
 
 
 def _cost(cost: Cost) -> str:
-    tokens = None if cost.prompt is None else cost.prompt + (cost.completion or 0)
-    told = "tokens unknown" if tokens is None else f"{tokens:,.0f} tokens"
-    bound = "at least " if cost.unmetered else ""
-    return f"{bound}{told}, {cost.seconds:.1f} s, {cost.replies:.1f} replies"
+    tokens = tokens_of(cost)
+    if tokens is None:
+        told = say("tokens unknown")
+    elif cost.unmetered:
+        told = say("at least {tokens} tokens", tokens=f"{tokens:,.0f}")
+    else:
+        told = say("{tokens} tokens", tokens=f"{tokens:,.0f}")
+    return say(
+        "{told}, {seconds} s, {replies} replies",
+        told=told,
+        seconds=f"{cost.seconds:.1f}",
+        replies=f"{cost.replies:.1f}",
+    )
 
 
 def completion_sentence(facts: Facts) -> str:
     """Say which tasks are left out, in both ways, and what that may hide."""
     c = facts.completion
     if c.kept == c.planned:
-        return (
-            f"{facts.endpoint}: all {c.planned} tasks (with their trials) are whole in every way."
+        return say(
+            "{where}: all {n} tasks (with their trials) are whole in every way.",
+            where=facts.endpoint,
+            n=c.planned,
         )
-    losses = {
-        "lost to a failure of the endpoint": c.endpoint,
-        "that left their recording": c.left_recording,
-        "not run in every way": c.unfinished,
-    }
-    told = ", ".join(f"{n} {what}" for what, n in losses.items() if n)
-    bounds = "; ".join(
-        f"{name_way(arm)} between {percent(low)} and {percent(high)}"
-        for arm, (low, high) in c.bounds.items()
+    bounds = say("; ").join(
+        say("{way} between {low} and {high}", way=name_way(a), low=percent(lo), high=percent(hi))
+        for a, (lo, hi) in c.bounds.items()
     )
-    return (
-        f"{facts.endpoint}: {c.kept} of {c.planned} tasks (with their trials) count "
-        f"({percent(c.kept / c.planned)}): {told}. They are left out of success and cost in all "
-        f"ways. Had the missing ones all been wrong or all been right, task success would be: {bounds}."
+    return say(
+        "{where}: {kept} of {planned} tasks (with their trials) count ({share}): {losses}. They "
+        "are left out of success and cost in all ways. Had the missing ones all been wrong or all "
+        "been right, task success would be: {bounds}.",
+        where=facts.endpoint,
+        kept=c.kept,
+        planned=c.planned,
+        share=percent(c.kept / c.planned),
+        losses=say(", ").join(_losses(c)),
+        bounds=bounds,
     )
+
+
+def _losses(c: Completion) -> list[str]:
+    told = (
+        (c.endpoint, say("{n} lost to a failure of the endpoint", n=c.endpoint)),
+        (c.left_recording, say("{n} that left their recording", n=c.left_recording)),
+        (c.unfinished, say("{n} not run in every way", n=c.unfinished)),
+    )
+    return [text for count, text in told if count]
 
 
 def limits(every: Sequence[Facts], manifest: Mapping[str, Any], trials: int) -> list[str]:
@@ -300,46 +411,64 @@ def limits(every: Sequence[Facts], manifest: Mapping[str, Any], trials: int) -> 
     said = [text for facts in every for text in _sizes(facts)]
     models = sorted({model for facts in every for model in facts.models})
     if len(models) == 1:
-        said.append(f"One model was asked ({models[0]}). Another may behave the other way round.")
+        told = mark("One model was asked ({model}). Another may behave the other way round.")
+        said.append(say(told, model=models[0]))
     if trials == 1:
-        said.append(
-            f"Every task was tried once{_temperature(manifest)}. How much a second try would differ "
-            "is not measured."
-        )
+        said.append(_one_trial(manifest))
     said += [
-        (
+        say(
             "Tools and tasks are made for this benchmark. Your own may be easier or harder to tell "
             "apart: run your own before you decide."
         ),
-        (
+        say(
             "Native calls are made by model and server together: weights, chat template and the "
-            "server's parser. These data can't tell their shares, unless two endpoints here differ in "
-            "one of them only."
+            "server's parser. These data can't tell their shares, unless two endpoints here differ "
+            "in one of them only."
         ),
-        (
-            "Seconds and tokens are those of the replies as they were made. A replayed run repeats "
-            f"them{_machine(manifest)}."
-        ),
-        (
+        _replayed(manifest),
+        say(
             "Only task success, parse failures and wrong tool picks were planned as comparisons "
             "(Holm). Every other one is exploratory (Benjamini-Hochberg): a hint, not a finding."
         ),
     ]
     lost = sum(cost.unmetered for facts in every for cost in facts.costs.values())
     if lost:
-        said.append(f"{lost} replies came without a token count: token figures are lower bounds.")
+        told = mark("{n} replies came without a token count: token figures are lower bounds.")
+        said.append(say(told, n=lost))
     return said
+
+
+def _one_trial(manifest: Mapping[str, Any]) -> str:
+    found = _find(manifest, "temperature")
+    if not isinstance(found, (int, float)):
+        return say("Every task was tried once. How much a second try would differ is not measured.")
+    return say(
+        "Every task was tried once at temperature {t}. How much a second try would differ is not "
+        "measured.",
+        t=f"{found:g}",
+    )
+
+
+def _replayed(manifest: Mapping[str, Any]) -> str:
+    text = say(
+        "Seconds and tokens are those of the replies as they were made. A replayed run repeats them."
+    )
+    machine = _find(manifest, "machine")
+    return f"{text} {say('Machine: {name}.', name=machine)}" if isinstance(machine, str) else text
 
 
 def changes(endpoint: str, models: set[str], fingerprints: set[str]) -> str:
     """Report a model or a server that changed while the run was made."""
-    kinds = (("models", models), ("system fingerprints", fingerprints))
-    told = [f"{what} {', '.join(sorted(names)[:5])}" for what, names in kinds if len(names) > 1]
+    told = []
+    if len(models) > 1:
+        told.append(say("several models {names}", names=", ".join(sorted(models)[:5])))
+    if len(fingerprints) > 1:
+        names = ", ".join(sorted(fingerprints)[:5])
+        told.append(say("several system fingerprints {names}", names=names))
     if not told:
         return ""
-    return (
-        f"{endpoint}: its answers name several {' and '.join(told)}; it may have changed mid-run."
-    )
+    text = mark("{where}: its answers name {told}; it may have changed mid-run.")
+    return say(text, where=endpoint, told=say(" and ").join(told))
 
 
 def _sizes(facts: Facts) -> list[str]:
@@ -348,28 +477,20 @@ def _sizes(facts: Facts) -> list[str]:
         return []
     d = main.difference
     if d.units < stats.FEW:
-        return [
-            f"{facts.endpoint}: {d.units} units are too few for any interval ({stats.FEW} at least)."
-        ]
+        told = mark("{where}: {n} units are too few for any interval ({few} at least).")
+        return [say(told, where=facts.endpoint, n=d.units, few=stats.FEW)]
     if d.spread is None:
         return []
-    least = stats.smallest_detectable(d.units, d.spread)
+    least = stats.smallest_detectable(d.units, d.spread, comparisons=stats.PLANNED)
     return [
-        (
-            f"{facts.endpoint}: with {d.units} units, true differences in task success under about "
-            f"{least * 100:.0f} points would often be missed (80 % power)."
+        say(
+            "{where}: with {n} units, true differences in task success under about {least} points "
+            "would often be missed (80 % power).",
+            where=facts.endpoint,
+            n=d.units,
+            least=f"{least * 100:.0f}",
         )
     ]
-
-
-def _temperature(manifest: Mapping[str, Any]) -> str:
-    found = _find(manifest, "temperature")
-    return f" at temperature {found:g}" if isinstance(found, (int, float)) else ""
-
-
-def _machine(manifest: Mapping[str, Any]) -> str:
-    found = _find(manifest, "machine")
-    return f" (machine: {found})" if isinstance(found, str) else ""
 
 
 def _find(value: Any, key: str, depth: int = 4) -> Any:
@@ -387,13 +508,15 @@ def surely(comparison: Comparison) -> str:
     d, measure = comparison.difference, comparison.measure
     word = stats.judge(d, comparison.p, higher_is_better=measure.higher_is_better)
     names = name_way(comparison.first), name_way(comparison.second)
-    kind = "planned" if comparison.planned else "exploratory"
+    kind = say("planned") if comparison.planned else say("exploratory")
+    p = probability(comparison.p)
     match word:
         case "better" | "worse":
             ahead = names[word == "worse"]
-            return f"{ahead} better (p {probability(comparison.p)}, {kind})"
+            return say("{way} better (p {p}, {kind})", way=ahead, p=p, kind=kind)
         case "equivalent":
-            return f"within {stats.MARGIN * 100:g} points ({kind})"
+            margin = f"{stats.MARGIN * 100:g}"
+            return say("within {margin} points ({kind})", margin=margin, kind=kind)
         case "not enough data":
-            reason = d.note or f"p {probability(comparison.p)}, {kind}"
-            return f"not enough data ({reason})"
+            reason = explain_note(d) or say("p {p}, {kind}", p=p, kind=kind)
+            return say("not enough data ({reason})", reason=reason)

@@ -83,6 +83,11 @@ def compose(folder: RunFolder) -> Document:
             title, sections = "Is tool_choice honoured?", _choice(lines)
         case "streaming":
             title, sections = "Is a streamed answer the plain one?", _streaming(lines)
+        case "ask":
+            from bench.lab.ask_report import report_ask  # noqa: PLC0415 (only that experiment)
+
+            title = "Is a description enough to know what a tool is for?"
+            sections = report_ask(lines)
         case other:
             raise WorkbenchError(f"{folder.path}: {other} has no report of this kind")
     models = sorted({str(line.get("model")) for line in lines})

@@ -1,11 +1,13 @@
 """The figures: the same bytes for the same table, harmless whatever a name holds."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import matplotlib as mpl
 import pytest
 
 from bench import charts, tables
+from bench.texts import speaking
 
 HOSTILE = "<script>$x_1$</script>&\x00\n" + "n" * 80
 
@@ -113,3 +115,30 @@ def test_where_there_is_nothing_to_draw_nothing_is_drawn():
 def test_every_way_has_a_colour_of_its_own():
     found = charts.colours(["react", "react/call", "native", "native@rescue"])
     assert len(set(found.values())) == 4
+
+
+FONTS = {
+    "the best of several": (["DejaVu Sans", "SimHei", "Noto Sans CJK JP"], "Noto Sans CJK JP"),
+    "another": (["WenQuanYi Zen Hei"], "WenQuanYi Zen Hei"),
+    "none": (["DejaVu Sans"], None),
+}
+
+
+@pytest.mark.parametrize(("names", "picked"), FONTS.values(), ids=FONTS)
+def test_a_font_for_chinese_is_picked(names, picked):
+    assert charts.pick_font(names) == picked
+
+
+def test_words_of_a_figure_are_chinese_and_its_labels_where_there_are_letters():
+    measures = tables.measure_table(tables.episode_table(lines("e")))
+    with speaking("zh"):
+        chart, lacking = charts.draw_success(measures), charts.lacks_letters()
+    assert chart.alt.startswith("完成的任务")
+    assert chart.title == "任务成功率"
+    assert ("横条为" in chart.svg) is not lacking
+    assert ("tasks solved" in chart.svg) is lacking
+
+
+def test_a_page_may_set_another_colour_for_each(drawn):
+    for hue in charts.colours(["react", "native"]).values():
+        assert re.search(rf"var\(--hue-\w+-1, {hue}\)", drawn[0].svg)
