@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench.clients import OpenAIClient, RecordedClient, ScriptedClient
-    from bench.drivers import NativeDriver, ReactDriver, make_driver
+    from bench.drivers import make_driver
     from bench.loop import solve
+    from bench.own.tasks import read_tasks
     from bench.records import RunFolder
     from bench.report import write_report
     from bench.run import plan_jobs, run_all
     from bench.scoring import score
     from bench.tables import episode_table
     from bench.tasks import load_tasks
-    from bench.tools import load_tools
+    from bench.tools import load_tools, toolbox_from
 
 _PLACES = {
-    "NativeDriver": "drivers",
     "OpenAIClient": "clients",
-    "ReactDriver": "drivers",
     "RecordedClient": "clients",
     "RunFolder": "records",
     "ScriptedClient": "clients",
@@ -29,16 +28,16 @@ _PLACES = {
     "load_tools": "tools",
     "make_driver": "drivers",
     "plan_jobs": "run",
+    "read_tasks": "own.tasks",
     "run_all": "run",
     "score": "scoring",
     "solve": "loop",
+    "toolbox_from": "tools",
     "write_report": "report",
 }
 
 __all__ = [
-    "NativeDriver",
     "OpenAIClient",
-    "ReactDriver",
     "RecordedClient",
     "RunFolder",
     "ScriptedClient",
@@ -47,9 +46,11 @@ __all__ = [
     "load_tools",
     "make_driver",
     "plan_jobs",
+    "read_tasks",
     "run_all",
     "score",
     "solve",
+    "toolbox_from",
     "write_report",
 ]
 

@@ -38,19 +38,34 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    said = _with_command(words)
     try:
-        options = _parser().parse_args(_with_command(words))
+        options = _parser().parse_args(said)
     except _UsageError as error:
         return _say(str(error), MISTAKE, words)
+    options.config_words = said
     options.command_line = words
-    return _run(options, words)
+    try:
+        return _run(options, words)
+    finally:
+        _close_servers()
+
+
+def _close_servers() -> None:
+    """End the MCP servers that a command's tools started."""
+    tools = sys.modules.get("bench.mcp_tools")  # loaded only where tools are the user's own
+    if tools is not None:
+        tools.close_servers()
 
 
 def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
+    from bench.texts import speaking  # noqa: PLC0415 (a command is known now)
     from bench.types import WorkbenchError  # noqa: PLC0415 (a command is known now)
 
     try:
-        status: int = options.run(options)
+        _take_config(options)
+        with speaking(vars(options).get("report_lang") or "en"):
+            status: int = options.run(options)
         sys.stdout.flush()
     except WorkbenchError as error:
         return _say(str(error), MISTAKE, words)
@@ -70,6 +85,18 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
             f"a fault of the workbench: {kind}: {error} ({TRACE}=1 shows where)", FAULT, words
         )
     return status
+
+
+def _take_config(options: argparse.Namespace) -> None:
+    """Let a file of options speak where no flag does."""
+    from bench.config import apply_config, find_config  # noqa: PLC0415 (a command is known now)
+
+    said = vars(options).get("config")
+    options.config = None
+    path = find_config(said) if options.config_words[0] != "init" else None
+    if path is not None:
+        commands = {name: _COMMANDS[name][0] for name in _CONFIGURED if name in _COMMANDS}
+        apply_config(options, options.config_words, path, commands)
 
 
 def _say(text: str, status: int, words: Sequence[str]) -> int:
@@ -118,11 +145,19 @@ def _parser() -> argparse.ArgumentParser:
             help=about,
             description=about,
             epilog=_LIVE
-            if add in (arguments.add_compare, arguments.add_experiment, arguments.add_doctor)
+            if add
+            in (
+                arguments.add_compare,
+                arguments.add_experiment,
+                arguments.add_doctor,
+                arguments.add_lint,
+                arguments.add_ab,
+            )
             else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         add(command)
+        arguments.add_config(command)
         command.set_defaults(run=run)
     return parser
 
@@ -148,6 +183,27 @@ def _run_compare(options: argparse.Namespace) -> int:
     from bench.compare import compare  # noqa: PLC0415 (a command is known now)
 
     return compare(vars(options), _order(options))
+
+
+def _run_descriptions(options: argparse.Namespace) -> int:
+    from bench.lab.descriptions import run_descriptions  # noqa: PLC0415 (a command is known now)
+
+    return run_descriptions(vars(options), _order(options))
+
+
+def _run_ab(options: argparse.Namespace) -> int:
+    from bench.lab.ab import run_ab  # noqa: PLC0415 (a command is known now)
+
+    return run_ab(options.old, options.new, vars(options), _order(options))
+
+
+def _run_exercise(options: argparse.Namespace) -> int:
+    from bench.exercises import list_exercises, run_exercise  # noqa: PLC0415 (as above)
+
+    if options.list or options.name is None:
+        print("\n".join(list_exercises()))
+        return OK
+    return run_exercise(options.name, vars(options), _order(options))
 
 
 def _order(options: argparse.Namespace) -> Any:
@@ -204,11 +260,25 @@ def _command(words: Sequence[str]) -> str:
     return hide_keys(shlex.join(["python", "-m", "bench", *words]), words)
 
 
-def _run_tasks(options: argparse.Namespace) -> int:  # noqa: ARG001 (a command's shape)
+def _run_init(options: argparse.Namespace) -> int:
+    from bench.init import init  # noqa: PLC0415 (a command is known now)
+
+    for line in init(options.folder):
+        print(line)
+    return OK
+
+
+def _run_tasks(options: argparse.Namespace) -> int:
+    if (options.tasks or "").startswith("bfcl:"):
+        return _run_bfcl_tasks(options)
     from bench.check import check_tasks  # noqa: PLC0415 (a command is known now)
+    from bench.choice import choice_from  # noqa: PLC0415
+    from bench.own import load_own  # noqa: PLC0415
+    from bench.own.check import check_own  # noqa: PLC0415
     from bench.tasks import load_tasks  # noqa: PLC0415
 
-    check = check_tasks(load_tasks())
+    own = load_own(choice_from({name: vars(options).get(name) for name in ("tools", "tasks")}))
+    check = check_own(own) if own else check_tasks(load_tasks())
     print(f"{check.tasks} tasks; gold that scores 1: {check.gold_right}; ", end="")
     print(f"damaged gold that scores 0: {check.damaged_wrong} of {check.damaged}")
     for problem in check.problems:
@@ -216,10 +286,46 @@ def _run_tasks(options: argparse.Namespace) -> int:  # noqa: ARG001 (a command's
     return FOUND if check.problems else OK
 
 
-def _run_lint(options: argparse.Namespace) -> int:
-    from bench.lint import run_lint  # noqa: PLC0415 (a command is known now)
+def _run_bfcl_tasks(options: argparse.Namespace) -> int:
+    from bench.bfcl.data import find_source, read_categories  # noqa: PLC0415 (a command is known now)
+    from bench.bfcl.replay import run_replay  # noqa: PLC0415
 
-    return run_lint(options.target, as_json=options.json)
+    source = find_source(Path(options.bfcl) if options.bfcl else None)
+    return run_replay(source, read_categories([options.tasks]), print)
+
+
+def _run_lint(options: argparse.Namespace) -> int:
+    from bench.lint import find_sources, run_lint  # noqa: PLC0415 (a command is known now)
+    from bench.types import WorkbenchError  # noqa: PLC0415
+
+    targets = [*options.targets, *(options.tools or ())]
+    if not targets:
+        raise WorkbenchError("lint: name tools: a file, module:function, or a bundled toolset")
+    status = max(run_lint(target, as_json=options.json) for target in targets)
+    if not options.ask:
+        return status
+    from bench.lab.ask import run_ask  # noqa: PLC0415 (it loads the readers)
+
+    values = {name: value for name, value in vars(options).items() if name != "tools"}
+    sources = [source for target in targets for source in find_sources(target)]
+    asked = run_ask(sources, options.questions, values, _order(options), options.count)
+    return asked or status
+
+
+def _run_rescore(options: argparse.Namespace) -> int:
+    """Rescore a run; other people's conversations where --format names their form."""
+    if options.format is None:
+        return _rescore_run(options)
+    from bench.transcripts import run_transcripts  # noqa: PLC0415 (a command is known now)
+
+    return run_transcripts(
+        Path(options.target),
+        options.format,
+        bfcl=Path(options.bfcl) if options.bfcl else None,
+        tools=options.tools or (),
+        as_json=options.json,
+        tell=print,
+    )
 
 
 def _run_league(options: argparse.Namespace) -> int:
@@ -259,8 +365,14 @@ def _run_show(options: argparse.Namespace) -> int:
 def _run_report(options: argparse.Namespace) -> int:
     from bench.records import RunFolder  # noqa: PLC0415 (a command is known now)
 
-    folder = RunFolder.find(_results(options), options.folder)
-    for path in _write_report(folder):
+    folders = [RunFolder.find(_results(options), name) for name in options.runs]
+    if len(folders) == 1 and options.out is None:
+        paths = _write_report(folders[0])
+    else:
+        from bench.report import write_together  # noqa: PLC0415 (drawing takes time to load)
+
+        paths = write_together(folders, options.out or _results(options) / "side-by-side")
+    for path in paths:
         print(path)
     return OK
 
@@ -271,9 +383,64 @@ def _write_report(folder: Any) -> tuple[Path, Path]:
         from bench.report import write_report  # noqa: PLC0415 (drawing takes time to load)
 
         return write_report(folder)
+    if folder.manifest["experiment"] == "descriptions":
+        from bench.lab.report import write_lab_report  # noqa: PLC0415 (the same)
+
+        return write_lab_report(folder)
+    if folder.manifest["experiment"] == "ab":
+        from bench.lab.ab_report import write_ab_report  # noqa: PLC0415 (the same)
+
+        return write_ab_report(folder)
+    if folder.manifest["experiment"].startswith("exercise-"):
+        from bench.exercises.report import write_exercise_report  # noqa: PLC0415 (the same)
+
+        return write_exercise_report(folder)
     from bench.wire_report import write_wire_report  # noqa: PLC0415
 
     return write_wire_report(folder)
+
+
+def _rescore_run(options: argparse.Namespace) -> int:
+    from bench.records import RunFolder  # noqa: PLC0415 (a command is known now)
+    from bench.rescore import rescore  # noqa: PLC0415
+
+    folder = RunFolder.find(_results(options), options.target)
+    made = rescore(folder, _results(options), _command(options.command_line))
+    print(made.manifest["notes"][-1])
+    for path in (made.path, *_write_report(made)):
+        print(path)
+    return OK
+
+
+def _run_diff(options: argparse.Namespace) -> int:
+    from bench.diff import run_diff  # noqa: PLC0415 (a command is known now)
+    from bench.records import RunFolder  # noqa: PLC0415
+
+    runs = [RunFolder.find(_results(options), name) for name in (options.old, options.new)]
+    limit, out = options.fail_if_worse, options.out
+    return run_diff(*runs, driver=options.driver, limit=limit, out=out)
+
+
+def _run_export(options: argparse.Namespace) -> int:
+    from bench.export import export  # noqa: PLC0415 (a command is known now)
+    from bench.records import RunFolder  # noqa: PLC0415
+
+    folder = RunFolder.find(_results(options), options.run_name)
+    for path in export(folder, options.to, options.out):
+        print(path)
+    return OK
+
+
+def _run_calibrate(options: argparse.Namespace) -> int:
+    from bench.calibrate import run_calibrate  # noqa: PLC0415 (a command is known now)
+
+    return run_calibrate(
+        _results(options),
+        replies=options.replies,
+        tables=options.tables,
+        seed=options.seed,
+        processes=options.processes,
+    )
 
 
 _Command = tuple[
@@ -284,6 +451,21 @@ _COMMANDS: dict[str, _Command] = {
         arguments.add_compare,
         _run_compare,
         "run both ways on the tasks and write a report",
+    ),
+    "descriptions": (
+        arguments.add_compare,
+        _run_descriptions,
+        "see what the description variants do, with both ways, on the tasks that can tell",
+    ),
+    "exercise": (
+        arguments.add_exercise,
+        _run_exercise,
+        "run an exercise of the field, or all of them; --list names them",
+    ),
+    "ab": (
+        arguments.add_ab,
+        _run_ab,
+        "compare two versions of your tools' descriptions on the same tasks; exits 1 if the new is worse",
     ),
     "doctor": (
         arguments.add_doctor,
@@ -316,17 +498,48 @@ _COMMANDS: dict[str, _Command] = {
     "lint": (
         arguments.add_lint,
         _run_lint,
-        "check descriptions of tools; each finding says what to write",
+        (
+            "check descriptions of tools; each finding says what to write; with --ask a model says "
+            "what each tool is for"
+        ),
     ),
     "league": (
         arguments.add_league,
         _run_league,
         "compare our readers with other projects' on the cases",
     ),
+    "rescore": (
+        arguments.add_rescore,
+        _run_rescore,
+        "read stored replies again with today's reader and judge; no model is asked",
+    ),
     "tasks": (
-        arguments.add_nothing,
+        arguments.add_tasks,
         _run_tasks,
-        "check every task: gold must score 1, damaged gold 0",
+        "check every task: gold must score 1, damaged gold 0; with --tasks FILE your own",
+    ),
+    "init": (
+        arguments.add_init,
+        _run_init,
+        "write a small example to start from: tools, tasks, variants, options",
+    ),
+    "diff": (
+        arguments.add_diff,
+        _run_diff,
+        "compare two runs of the same tasks; with --fail-if-worse N it exits 1 for a loss, 3 if unsure",
+    ),
+    "export": (
+        arguments.add_export,
+        _run_export,
+        "write a run as tables for pandas and others: episodes, turns, calls, readings",
+    ),
+    "calibrate": (
+        arguments.add_calibrate,
+        _run_calibrate,
+        (
+            "measure the workbench itself: exact accounting over damaged replies, intervals and tests "
+            "over simulated scores"
+        ),
     ),
     "list": (arguments.add_results, _run_list, "list experiments, recordings and runs"),
     "show": (
@@ -336,6 +549,13 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "report": (arguments.add_report, _run_report, "write a run's report again"),
 }
+
+
+_CONFIGURED = (
+    *("compare", "descriptions", "exercise", "ab", "doctor"),
+    *("pairing", "choice", "streaming", "tasks"),
+)
+"""The commands that take every option from bench.toml; the others take where results are."""
 
 
 if __name__ == "__main__":

@@ -30,6 +30,20 @@ class Choice:
     category: tuple[str, ...] = ()
     lang: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Where own tools are: files, modules, functions."""
+    tool_timeout: float | None = None
+    """Time limit of a call of an own tool, in seconds; None: 30."""
+    tasks: str | None = None
+    """A file of own tasks, or `bfcl:` and BFCL's categories."""
+    bfcl: str | None = None
+    """Where BFCL's data are: a wheel, a checkout, a folder; None: where bfcl-eval is installed."""
+    variants: str | None = None
+    """A file of own description variants."""
+    script: str | None = None
+    """A file of replies written by hand, played where no model is asked."""
+    config: str | None = None
+    """The file of options that was read."""
     toolset: str | None = None
     limit: int | None = None
     dialect: str = "json"
@@ -168,7 +182,8 @@ def find_endpoints(
     choice: Choice, environ: Mapping[str, str], api_key: str | None = None
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints to ask; none: the run is a recorded one, whatever keys the shell holds."""
-    if choice.replay:
+    if choice.replay or choice.script:
+        _refuse_two_sources(choice)
         return ()
     live = [text for text in choice.endpoint if "=" in text]
     model = choice.model or (None if live else environ.get("LLM_MODEL"))
@@ -182,6 +197,14 @@ def find_endpoints(
     if len(set(names)) != len(names):
         raise WorkbenchError(f"--endpoint: two of the same name ({', '.join(names)}); rename one")
     return tuple(found)
+
+
+def _refuse_two_sources(choice: Choice) -> None:
+    """Refuse replies from two places: a model, a recording, a script."""
+    said = {"--model": choice.model, "--endpoint": choice.endpoint, "--replay": choice.replay}
+    others = [flag for flag, value in said.items() if value and choice.script]
+    if others:
+        raise WorkbenchError(f"--script and {others[0]}: replies come from one place; drop one")
 
 
 def _refuse_half_named(choice: Choice, environ: Mapping[str, str], api_key: str | None) -> None:
@@ -267,5 +290,13 @@ def find_recordings(
                 "a live endpoint is written NAME=BASE_URL,MODEL"
             )
     if not chosen:
-        raise WorkbenchError(f"{folder}: no recordings to replay; name a model with --model")
+        raise WorkbenchError(_nothing_recorded(experiment))
     return [Recording.read(folder / entry["file"]) for entry in chosen]
+
+
+def _nothing_recorded(experiment: str) -> str:
+    command = {"ask": "lint TOOLS --ask"}.get(experiment, experiment)
+    return (
+        f"no recording of {command} comes with the workbench: ask a model with --model NAME "
+        "--base-url URL (--record FILE keeps its replies), or name a recording with --replay FILE"
+    )

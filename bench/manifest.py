@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,23 +15,29 @@ from bench.choice import Choice, Endpoint, profile_of
 from bench.drivers import label
 from bench.paths import find_datasets, is_checkout
 from bench.recordings import Recording
-from bench.records import FORMAT, now, version_of
-from bench.types import Driver
+from bench.records import FORMAT, now, to_json, version_of
+from bench.types import Driver, Task
 
 if TYPE_CHECKING:
+    from bench.own import Own
     from bench.plan import Plan
     from bench.profiles import Profile
 
 LIMITED = "Only a part of the tasks: the first pair of every category, then the second, and so on."
+SCRIPTED = "SCRIPTED:"
+"""What the note of a run begins with in which no model had a part; every page begins with it."""
 _PACKAGES = ("openai", "pydantic", "regex", "jsonschema-rs", "scipy", "pandas", "matplotlib")
 
 
 def make_manifest(plan: "Plan", command: str) -> dict[str, Any]:
     """Write down all that a reader of the run needs in order to trust or repeat it."""
     return {
-        **describe_run("compare", "live" if plan.live else "recorded", command),
+        **describe_run(plan.experiment, plan.mode, command),
         **describe_machines(plan.recordings),
-        "endpoints": describe_endpoints(plan.endpoints, plan.recordings, plan.choice),
+        "endpoints": [
+            *describe_endpoints(plan.endpoints, plan.recordings, plan.choice),
+            *_scripted_entry(plan),
+        ],
         "settings": dict(plan.settings),
         "timeout": plan.choice.timeout,
         "stream": plan.choice.stream,
@@ -44,10 +50,40 @@ def make_manifest(plan: "Plan", command: str) -> dict[str, Any]:
         "trials": plan.trials,
         "concurrency": plan.concurrency,
         "tasks": [task.id for task in plan.tasks],
+        "golds": hash_tasks(plan.tasks),
         "datasets": hash_datasets(find_datasets()),
+        "own": describe_own(plan.own, plan.choice),
         "choice": chosen.to_manifest(plan.choice, plan.endpoints),
         "notes": list(_notes(plan)),
     }
+
+
+def describe_own(own: "Own", choice: Choice) -> dict[str, Any]:
+    """Describe what the user brought along, every file by its SHA-256; `{}` where nothing."""
+    if not own and choice.config is None:
+        return {}
+    return {
+        "files": dict(own.files),
+        "config": {} if choice.config is None else {choice.config: hash_file(Path(choice.config))},
+        "tools": [entry.tool.name for entry in own.entries],
+        "changes": [entry.tool.name for entry in own.entries if entry.changes],
+        "tool_timeout": own.seconds,
+        "variants": list(own.variants),
+    }
+
+
+def scripted_note(path: str) -> str:
+    """Say of a run that no model had a part in it."""
+    return (
+        f"{SCRIPTED} no model was asked. Every reply was written by hand, in {path}; the figures "
+        "show how the workbench works, and nothing about any model."
+    )
+
+
+def _scripted_entry(plan: "Plan") -> Iterator[dict[str, Any]]:
+    if plan.own.script is not None:
+        for client in plan.clients:
+            yield {"name": client.name, "model": client.model, "host": None}
 
 
 def describe_run(experiment: str, mode: str, command: str) -> dict[str, Any]:
@@ -89,6 +125,14 @@ def _notes(plan: "Plan") -> Iterator[str]:
     """Yield what a reader of the report must know of how it was run."""
     from bench.profiles import left_out  # noqa: PLC0415 (only live runs need it)
 
+    if plan.own.script is not None:
+        yield scripted_note(str(plan.own.script))
+    free = sum(any(call.any_arguments for call in task.gold.calls) for task in plan.tasks)
+    if free:
+        yield (
+            f"{free} of {len(plan.tasks)} tasks name no expected arguments: there any arguments count "
+            "as acceptable, so success and argument accuracy say less."
+        )
     if plan.choice.limit is not None:
         yield LIMITED
     for recording in plan.recordings:
@@ -146,6 +190,18 @@ def _recorded_entry(recording: Recording) -> dict[str, Any]:
         "sha256": hash_file(recording.path),
         "recorded": manifest,
     }
+
+
+def hash_tasks(tasks: Iterable[Task]) -> list[str]:
+    """Return `ID:HASH` of each task with all that is asked and wanted, so that runs can be compared."""
+    return [
+        f"{task.id}:{hashlib.sha256(_canonical(task)).hexdigest()[:12]}"
+        for task in sorted(tasks, key=lambda task: task.id)
+    ]
+
+
+def _canonical(task: Task) -> bytes:
+    return json.dumps(to_json(task), sort_keys=True, default=sorted).encode()
 
 
 def hash_datasets(folder: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ The user's mistakes are found here, before anything is asked or written.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from bench.choice import Choice, Endpoint, profile_of
 from bench.clients import OpenAIClient, Patience, RecordedClient, RecordingClient
 from bench.drivers import NativeDriver, ReactDriver, label
 from bench.loop import DEFAULT_SETTINGS
-from bench.manifest import LIMITED, describe_machine
+from bench.manifest import LIMITED, describe_machine, scripted_note
+from bench.own import Own, load_own
 from bench.paths import find_datasets
 from bench.recordings import Recorder, Recording
 from bench.records import FORMAT, now
-from bench.run import Job, bundled_toolbox, plan_jobs
+from bench.run import Job, ToolboxFor, bundled_toolbox, plan_jobs
 from bench.types import Client, Lang, Task, WorkbenchError
 
 REPLIES = 2.5
@@ -60,6 +61,9 @@ class Plan:
     settings: Mapping[str, Any]
     trials: int
     jobs: tuple[Job, ...]
+    experiment: str = "compare"
+    toolbox_for: ToolboxFor = bundled_toolbox
+    own: Own = field(default_factory=Own)
 
     @property
     def live(self) -> bool:
@@ -67,58 +71,89 @@ class Plan:
         return bool(self.endpoints)
 
     @property
+    def mode(self) -> str:
+        """Where replies come from: live, recorded, or scripted, which is no model at all."""
+        return "live" if self.live else "scripted" if self.own.script else "recorded"
+
+    @property
     def concurrency(self) -> int:
         """How many episodes run at once."""
-        return self.choice.concurrency or (LIVE_AT_ONCE if self.live else RECORDED_AT_ONCE)
+        return self.choice.concurrency or (
+            # own tools are run as often at once as a live run would
+            LIVE_AT_ONCE if self.live or self.own else RECORDED_AT_ONCE
+        )
 
     def outline(self) -> str:
         """Say what will be run, and what it will cost where it costs."""
         arms = ", ".join(label(driver) for driver in self.drivers)
         where = ", ".join(client.name for client in self.clients)
         units = len({task.pair for task in self.tasks})
+        several = len(self.choice.variant)
+        told = f" × {several} descriptions" if several > 1 else ""
         text = (
             f"{len(self.jobs)} episodes: {len(self.tasks)} tasks ({units} different questions) "
-            f"× {arms} on {where}"
+            f"× {arms}{told} on {where}"
         )
         if self.choice.limit is not None:
             text += f"\n{LIMITED}"
+        if self.own.script is not None:
+            return f"{scripted_note(str(self.own.script))}\n{text}"
         if not self.live:
             return text + " (recorded replies; no model is asked)"
         prompt, completion = estimate(self)
         return text + (
             f"\nabout {round(len(self.jobs) * REPLIES)} requests (at most "
             f"{len(self.jobs) * self.choice.steps}), {_thousands(prompt)} prompt tokens and "
-            f"{_thousands(completion)} completion tokens; a rough estimate\n{_sureness(units)}"
+            f"{_thousands(completion)} completion tokens; a rough estimate\n{_sureness(units, len(self.tasks) * self.trials / units)}"
         )
 
 
-def _sureness(units: int) -> str:
-    """Say what a comparison over so many questions can find, before it is paid for."""
-    from bench.stats import FEW, smallest_detectable  # noqa: PLC0415 (scipy takes time to load)
+def _sureness(units: int, observations: float) -> str:
+    """Say what a comparison over so many questions can find, before it is paid for.
+
+    `observations` of a question and way: its languages times trials.
+    """
+    from bench.stats import FEW, foresee  # noqa: PLC0415 (scipy takes time to load)
 
     if units < FEW:
         return f"fewer than {FEW} different questions: counts only, no verdict"
-    points = 100 * smallest_detectable(units)
+    points = 100 * foresee(units, observations)
     return f"a difference of about {points:.0f} points between two ways would be found (power 80 %)"
 
 
-def make_plan(choice: Choice, order: Order) -> Plan:
-    """Check a choice and work out every episode; the user's mistakes are found here."""
+def make_plan(
+    choice: Choice,
+    order: Order,
+    *,
+    experiment: str = "compare",
+    tasks: Sequence[Task] = (),
+    toolbox_for: ToolboxFor = bundled_toolbox,
+) -> Plan:
+    """Check a choice and work out every episode; the user's mistakes are found here.
+
+    `tasks` to choose from: the bundled ones unless given, or named by the choice.
+    """
+    own = load_own(choice)
+    tasks = tasks or own.tasks
+    if own and toolbox_for is bundled_toolbox:
+        toolbox_for = own.toolbox_for()
     drivers = tuple(choice.make_drivers())
     endpoints = chosen.find_endpoints(choice, os.environ, order.api_key)
     if order.record is not None and len(endpoints) != 1:
         raise WorkbenchError("--record: one live endpoint is needed; name it with --model")
     if choice.stop_early and not choice.stream:
         raise WorkbenchError("--stop-early: only a streamed reply can be broken off; add --stream")
-    _check_allowed(choice)
-    recordings = () if endpoints else _recordings(choice)
-    tasks = _load_tasks(choice, recordings)
+    _check_allowed(choice, own)
+    recordings = () if endpoints or own.script else _recordings(choice, experiment)
+    tasks = _load_tasks(choice, recordings, tasks)
     for task in tasks:
         for variant in choice.variant:
-            bundled_toolbox(task, variant)
+            toolbox_for(task, variant)
     settings = choice.settings(_base_settings(recordings))
     trials = choice.trials or max([r.manifest.get("trials", 1) for r in recordings], default=1)
-    clients = _clients(endpoints, recordings, choice, settings, trials, order)
+    clients = _scripted(own, tasks) or _clients(
+        endpoints, recordings, choice, settings, trials, order, experiment, own
+    )
     jobs = tuple(plan_jobs(tasks, drivers, clients, variants=choice.variant, trials=trials))
     return Plan(
         choice=choice,
@@ -130,14 +165,21 @@ def make_plan(choice: Choice, order: Order) -> Plan:
         settings=settings,
         trials=trials,
         jobs=jobs,
+        experiment=experiment,
+        toolbox_for=toolbox_for,
+        own=own,
     )
 
 
-def _load_tasks(choice: Choice, recordings: Sequence[Recording]) -> Sequence[Task]:
+def _load_tasks(
+    choice: Choice, recordings: Sequence[Recording], own: Sequence[Task]
+) -> Sequence[Task]:
     """Read the chosen tasks; a limit counts those that can be replayed."""
     from bench.tasks import choose_tasks, load_tasks  # noqa: PLC0415 (reading them takes time)
 
-    named = load_tasks(categories=choice.category, langs=choice.lang, ids=choice.task)
+    named = choose_tasks(
+        own or load_tasks(), categories=choice.category, langs=choice.lang, ids=choice.task
+    )
     tasks = choose_tasks(_keep_recorded(named, recordings), limit=choice.limit)
     if choice.toolset is not None:
         tasks = tuple(replace(task, toolset=choice.toolset) for task in tasks)
@@ -145,27 +187,37 @@ def _load_tasks(choice: Choice, recordings: Sequence[Recording]) -> Sequence[Tas
     return sorted(tasks, key=lambda task: (task.toolset, task.lang, task.id))
 
 
-def _check_allowed(choice: Choice) -> None:
+def _check_allowed(choice: Choice, own: Own) -> None:
     from bench.tools import list_toolsets  # noqa: PLC0415 (pydantic takes time to load)
 
-    known = list_toolsets()["all"]
+    known = (*(entry.tool.name for entry in own.entries), *list_toolsets()["all"])
     for name in choice.allow:
         if name not in known:
             raise WorkbenchError(f"--allow {name}: no such tool; known: {', '.join(known)}")
 
 
-def _recordings(choice: Choice) -> tuple[Recording, ...]:
+def _recordings(choice: Choice, experiment: str) -> tuple[Recording, ...]:
     if choice.replay:
         return tuple(Recording.read(Path(file)) for file in choice.replay)
+    if choice.tasks:
+        raise WorkbenchError(
+            f"--tasks {choice.tasks}: no recording holds your tasks; name a model with --model, a "
+            "recording of yours with --replay, or replies of yours with --script"
+        )
     folder = find_datasets() / "recordings"
-    return tuple(chosen.find_recordings(folder, [e for e in choice.endpoint if "=" not in e]))
+    named = [e for e in choice.endpoint if "=" not in e]
+    return tuple(chosen.find_recordings(folder, named, experiment))
 
 
 def _keep_recorded(tasks: Sequence[Task], recordings: Sequence[Recording]) -> Sequence[Task]:
-    """Leave out what a recording does not hold, such as one that was made of a part of the tasks."""
+    """Leave out what a recording does not hold, such as one that was made of a part of the tasks.
+
+    Where tasks ask the same with the same tools, what is recorded of one may answer all.
+    """
     for recording in recordings:
         held = {step.task_id for step in recording.steps.values()}
-        tasks = [task for task in tasks if task.id in held]
+        asked = {(task.toolset, task.lang, task.question) for task in tasks if task.id in held}
+        tasks = [task for task in tasks if (task.toolset, task.lang, task.question) in asked]
         if not tasks:
             raise WorkbenchError(
                 f"{recording.path}: none of the chosen tasks is recorded there; choose others, or "
@@ -184,6 +236,15 @@ def _base_settings(recordings: Sequence[Recording]) -> Mapping[str, Any]:
     return found[0] if found else DEFAULT_SETTINGS
 
 
+def _scripted(own: Own, tasks: Sequence[Task]) -> tuple[Client, ...]:
+    """Return the client that plays a script, where one is named."""
+    if own.script is None:
+        return ()
+    from bench.own.script import read_script  # noqa: PLC0415 (only scripted runs need it)
+
+    return (read_script(own.script, tasks),)
+
+
 def _clients(
     endpoints: Sequence[Endpoint],
     recordings: Sequence[Recording],
@@ -191,6 +252,8 @@ def _clients(
     settings: Mapping[str, Any],
     trials: int,
     order: Order,
+    experiment: str,
+    own: Own,
 ) -> tuple[Client, ...]:
     if recordings:
         return tuple(RecordedClient(recording) for recording in recordings)
@@ -199,8 +262,9 @@ def _clients(
         client: Client = make_client(endpoint, choice, order)
         if order.record is not None and not order.dry_run:
             manifest = describe_recording(
-                "compare", endpoint, choice, settings, trials, order.notes
+                experiment, endpoint, choice, settings, trials, order.notes
             )
+            manifest |= {"own": dict(own.files)} if own else {}
             client = RecordingClient(client, Recorder(order.record, manifest))
         clients.append(client)
     return tuple(clients)
@@ -258,12 +322,12 @@ def _pair(text: str, flag: str) -> tuple[str, str]:
 
 def estimate(plan: Plan) -> tuple[int, int]:
     """Return roughly how many prompt and completion tokens the plan's requests will take."""
-    sizes: dict[tuple[str, Lang, str], float] = {}
+    sizes: dict[tuple[str, Lang, str, str], float] = {}
     total = 0.0
     for job in plan.jobs:
-        key = (job.task.toolset, job.task.lang, label(job.driver))
+        key = (job.task.toolset, job.task.lang, label(job.driver), job.variant)
         if key not in sizes:
-            tools = bundled_toolbox(job.task, job.variant).tools
+            tools = plan.toolbox_for(job.task, job.variant).tools
             messages = job.driver.open(job.task, tools)
             sizes[key] = count_tokens(
                 json.dumps([messages, job.driver.options(tools)], ensure_ascii=False)

@@ -55,6 +55,12 @@ def plan_jobs(
     """Yield every episode, interleaved: all arms of a task before the next task.
 
     Which arm is first changes from task to task, so that none always meets a warm cache.
+
+    >>> from bench import ScriptedClient, load_tasks, make_driver, plan_jobs
+    >>> tasks = load_tasks(ids=["no_tool-01"])
+    >>> ways = [make_driver("react"), make_driver("native")]
+    >>> [job.driver.name for job in plan_jobs(tasks, ways, [ScriptedClient([])])]
+    ['react', 'native', 'native', 'react']
     """
     for number, task in enumerate(tasks):
         start = number % max(len(drivers), 1)
@@ -111,6 +117,18 @@ async def run_all(
     """Run every job that is not done yet, at most `concurrency` at once; keep each when it ends.
 
     Raises `WorkbenchError` where an endpoint refuses everything; what is finished is kept.
+
+    >>> import asyncio, tempfile
+    >>> from pathlib import Path
+    >>> from bench import RunFolder, ScriptedClient, load_tasks, make_driver, plan_jobs, run_all
+    >>> client = ScriptedClient(lambda request: "Final Answer: I am a model.")
+    >>> jobs = plan_jobs(load_tasks(ids=["no_tool-01"]), [make_driver("react")], [client])
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     folder = RunFolder.create(Path(root), "mine", {"format": 1})
+    ...     tally = asyncio.run(run_all(jobs, folder))
+    ...     folder.close()
+    >>> tally.stops["answered"], tally.missing
+    (2, 0)
     """
     run = _Run(folder, toolbox_for, budget, settings, leave, watch)
     waiting = iter([job for job in jobs if job.key not in done])
@@ -153,7 +171,7 @@ class _Run:
                 trial=job.trial,
                 leave=self.leave,
             )
-            score = _score(job, episode, toolbox)
+            score = score_episode(job, episode, toolbox)
         except WorkbenchError:
             raise
         except Exception as error:  # noqa: BLE001 (one broken episode must not end a paid run)
@@ -196,7 +214,7 @@ class _Run:
             file.write(json.dumps(entry) + "\n")
 
 
-def _score(job: Job, episode: Episode, toolbox: Toolbox) -> Any:
+def score_episode(job: Job, episode: Episode, toolbox: Toolbox) -> Any:
     """Judge an episode; where a variant shows tools under other names, so does the gold."""
     from bench.scoring import score  # noqa: PLC0415 (only runs need it)
 
@@ -212,8 +230,10 @@ def _own_names(job: Job) -> Mapping[str, str]:
     if job.variant == "full":
         return {}
     from bench.tools import load_tools  # noqa: PLC0415 (only variants need it)
-    from bench.variants import apply_variant  # noqa: PLC0415
+    from bench.variants import VARIANTS, apply_variant  # noqa: PLC0415
 
+    if job.variant not in VARIANTS:  # a variant of the user's own, which renames nothing
+        return {}
     return apply_variant(load_tools(lang=job.task.lang).tools, job.variant, job.task.lang).names
 
 

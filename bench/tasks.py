@@ -56,6 +56,11 @@ def load_tasks(
     `ids` takes ids of tasks or of pairs. `limit` keeps that many tasks, spread over the
     categories, whole pairs first. `toolsets` replaces the bundled ones. Raises WorkbenchError
     with file, line and fix for a bad line, and for a filter that names nothing.
+
+    >>> from bench import load_tasks
+    >>> [task] = load_tasks(ids=["single-01"], langs=["en"])
+    >>> task.question
+    "What's the weather like in Beijing right now?"
     """
     known = list_toolsets() if toolsets is None else toolsets
     tasks: list[Task] = []
@@ -105,15 +110,16 @@ def _read_task(line: str, place: str, toolsets: Mapping[str, Collection[str]]) -
         raise WorkbenchError(f"{place}: is not JSON: {problem}; write one object a line") from None
     fault = next(_validator().iter_errors(row), None)
     if fault is not None:
-        raise WorkbenchError(f"{place}: {_tell(explain(fault, _schema()))}")
+        raise WorkbenchError(f"{place}: {tell_fault(explain(fault, task_schema()))}")
     task = task_from_row(row)
-    if fault_text := _find_fault(task, toolsets):
+    if fault_text := find_fault(task, toolsets):
         raise WorkbenchError(f"{place}: {fault_text}")
     return task
 
 
 @cache
-def _schema() -> dict[str, Any]:
+def task_schema() -> dict[str, Any]:
+    """Return the schema of a bundled task's line."""
     path = find_datasets() / "schema" / "task.json"
     schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return schema
@@ -121,10 +127,10 @@ def _schema() -> dict[str, Any]:
 
 @cache
 def _validator() -> Validator:
-    return validator_for(_schema())
+    return validator_for(task_schema())
 
 
-def _tell(error: Mapping[str, Any]) -> str:
+def tell_fault(error: Mapping[str, Any]) -> str:
     """Return an error's value on one line."""
     hints = {key: value for key, value in error.items() if key != "error" and value}
     listed = "; ".join(f"{key.replace('_', ' ')}: {_join(value)}" for key, value in hints.items())
@@ -135,7 +141,7 @@ def _join(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _find_fault(task: Task, toolsets: Mapping[str, Collection[str]]) -> str | None:
+def find_fault(task: Task, toolsets: Mapping[str, Collection[str]]) -> str | None:
     """Return what a schema cannot see: a toolset or a tool that does not exist."""
     if task.toolset not in toolsets:
         return f"unknown toolset {task.toolset!r}; {_suggest(task.toolset, toolsets)}"
@@ -176,9 +182,9 @@ def task_from_row(row: Mapping[str, Any]) -> Task:
 
 def _gold_from_row(row: Mapping[str, Any]) -> Gold:
     return Gold(
-        calls=tuple(map(_wanted_from_row, row.get("calls", ()))),
+        calls=tuple(map(wanted_from_row, row.get("calls", ()))),
         ordered=row.get("ordered", False),
-        also=tuple(map(_wanted_from_row, row.get("also", ()))),
+        also=tuple(map(wanted_from_row, row.get("also", ()))),
         contains=tuple(
             AnswerPart(part.get("number"), part.get("tolerance", 0.0), tuple(part.get("any", ())))
             for part in row.get("contains", ())
@@ -189,12 +195,14 @@ def _gold_from_row(row: Mapping[str, Any]) -> Gold:
     )
 
 
-def _wanted_from_row(row: Mapping[str, Any]) -> WantedCall:
+def wanted_from_row(row: Mapping[str, Any]) -> WantedCall:
+    """Return a wanted call from its row: `tool`, `arguments`, `optional`."""
     values = row.get("arguments", {}).items()
     return WantedCall(
         tool=row["tool"],
         arguments={name: tuple(map(_value_from_row, forms)) for name, forms in values},
         optional=frozenset(row.get("optional", ())),
+        any_arguments=row.get("any_arguments", False),
     )
 
 

@@ -46,6 +46,24 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
+class Spelling:
+    """An acceptable text of which case, spaces and `,./-_*^` don't count.
+
+    Two numbers must be the same number: "1.5" is not "15".
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An acceptable object: for each key the acceptable values; an optional one may be left out."""
+
+    forms: Mapping[str, tuple[Any, ...]]
+    optional: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class WantedCall:
     """A call that a task needs: for each parameter the acceptable values.
 
@@ -56,6 +74,8 @@ class WantedCall:
     tool: str
     arguments: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
+    any_arguments: bool = False
+    """Whatever the tool takes will do: of an own task that names no arguments."""
 
 
 @dataclass(frozen=True, slots=True)

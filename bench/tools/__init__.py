@@ -83,7 +83,12 @@ def list_toolsets() -> dict[str, tuple[str, ...]]:
 
 @cache
 def load_tools(toolset: str = ALL, lang: Lang = "en") -> Toolbox:
-    """Return the toolbox of a toolset, described in a language."""
+    """Return the toolbox of a toolset, described in a language.
+
+    >>> from bench import load_tools
+    >>> [tool.name for tool in load_tools("weather").tools][:2]
+    ['get_weather', 'get_forecast']
+    """
     sets = list_toolsets()
     if toolset not in sets:
         near = match_names(toolset, sets) or sorted(sets)

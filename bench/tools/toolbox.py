@@ -227,5 +227,19 @@ def _has_error(value: Any) -> bool:
 
 
 def toolbox_from(functions: Iterable[Function], seconds: float = 20.0) -> Toolbox:
-    """Return a toolbox of the user's own functions, sync or async."""
-    return Toolbox(tuple(entry_from_function(function) for function in functions), seconds)
+    """Return a toolbox of the user's own functions, sync or async.
+
+    >>> from bench import toolbox_from
+    >>> def get_price(product: str) -> float:
+    ...     '''Get a price.'''
+    ...     return 3.5
+    >>> toolbox_from([get_price]).tools[0].parameters["required"]
+    ['product']
+    """
+    from bench.own.calls import OwnCall  # noqa: PLC0415 (it rests on this module)
+
+    made = ((function, entry_from_function(function)) for function in functions)
+    return Toolbox(
+        tuple(replace(entry, function=OwnCall(function, seconds)) for function, entry in made),
+        seconds,
+    )
