@@ -16,7 +16,7 @@ from bench.scoring import judge, numbers, says_number, says_text
 from bench.tasks import CATEGORIES
 from bench.tools import Toolbox, list_paths, list_toolsets, load_tools
 from bench.tools.data import fold, load_table
-from bench.types import AnswerPart, Task, ToolResult, WantedCall, Wording
+from bench.types import AnswerPart, Fields, Spelling, Task, ToolResult, WantedCall, Wording
 from parsers import Call
 
 _NOTHING_SAID = {"en": "I cannot do that.", "zh": "这个我做不到。"}
@@ -105,8 +105,10 @@ def make_call(wanted: WantedCall, at: int = 0) -> Call:
 def show_value(value: Any) -> Any:
     """Return an acceptable value as a model would write it: a Wording by its example."""
     match value:
-        case Wording(example=example):
+        case Wording(example=example) | Spelling(text=example):
             return example
+        case Fields(forms=forms):
+            return {key: show_value(listed[0]) for key, listed in forms.items() if listed}
         case Mapping():
             return {key: show_value(inner) for key, inner in value.items()}
         case list() | tuple():

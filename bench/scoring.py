@@ -9,7 +9,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import regex
@@ -18,7 +18,9 @@ from bench.types import (
     AnswerPart,
     Driver,
     Episode,
+    Fields,
     Gold,
+    Spelling,
     Task,
     ToolResult,
     Turn,
@@ -48,12 +50,9 @@ _CALL_KINDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judge finds in the calls and the answer of one episode."""
+class CallCounts:
+    """The calls of one episode, matched to the ones that its gold wants."""
 
-    success: bool
-    """Answer right, every wanted call made acceptably and in order, nothing forbidden."""
-    answer_right: bool
     pairs: tuple[Pair, ...] = ()
     """Every readable call once, as (wanted, picked); then (wanted, `none`) for each never made."""
     wanted: int = 0
@@ -65,6 +64,15 @@ class Verdict:
     acceptable: int = 0
     """Calls to a right tool whose arguments are acceptable too."""
     forbidden: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(CallCounts):
+    """What a judge finds in the calls and the answer of one episode."""
+
+    success: bool = False
+    """Answer right, every wanted call made acceptably and in order, nothing forbidden."""
+    answer_right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class LevelScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Score(CallCounts):
     """Counts of one episode. No rates; `dataclasses.asdict` of it is JSON-able."""
 
     success: int = 0
@@ -110,19 +118,12 @@ class Score:
     """Replies by the repair that they needed; one reply may need several."""
     refused: int = 0
     calls: int = 0
-    """Calls seen, readable or not."""
+    """Calls made or tried: readable ones, and each that was tried unreadably."""
     readable: int = 0
     invented: int = 0
     """Calls to tools that were not offered."""
     tool_failed: int = 0
     """Readable calls whose tool reported an error."""
-    pairs: tuple[Pair, ...] = ()
-    wanted: int = 0
-    missed: int = 0
-    wrong: int = 0
-    right_tool: int = 0
-    acceptable: int = 0
-    forbidden: int = 0
     no_tool: int = 0
     """1 where the task needs no tool: the denominator of the next two."""
     needless: int = 0
@@ -157,10 +158,15 @@ def same(left: Any, right: Any) -> bool:
     """Tell whether two JSON values are the same argument.
 
     Strings after `normal`, numbers by value (1 is 1.0, True is not 1), lists in order, objects by
-    key. On the right, at any depth, a `Wording` is the same as every text that it fits.
+    key. On the right, at any depth, a `Wording`, a `Spelling` and `Fields` are the same as all that they
+    take.
     """
     if isinstance(right, Wording):
         return isinstance(left, str) and _fits(left, right)
+    if isinstance(right, Spelling):
+        return isinstance(left, str) and _is_spelled(left, right.text)
+    if isinstance(right, Fields):
+        return isinstance(left, Mapping) and _is_filled(left, right)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, int) and isinstance(right, int):
@@ -178,6 +184,31 @@ def same(left: Any, right: Any) -> bool:
 
 def _fits(text: str, wording: Wording) -> bool:
     return all(any(says_text(text, form) for form in group) for group in wording.groups)
+
+
+_UNSPELLED = str.maketrans({**dict.fromkeys(" ,./-_*^"), "'": '"'})
+
+
+def _is_spelled(text: str, wanted: str) -> bool:
+    left, right = _figure_of(text), _figure_of(wanted)
+    if left is not None and right is not None:
+        return left == right
+    return normal(text).translate(_UNSPELLED) == normal(wanted).translate(_UNSPELLED)
+
+
+def _figure_of(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_filled(given: Mapping[str, Any], wanted: Fields) -> bool:
+    """Tell whether an object has an acceptable value for each key that may not be left out."""
+    forms = wanted.forms
+    if not given.keys() <= forms.keys() or not forms.keys() - given.keys() <= wanted.optional:
+        return False
+    return all(any(same(value, form) for form in forms[key]) for key, value in given.items())
 
 
 def _near(left: float, right: float, tolerance: float = 0.0) -> bool:
@@ -301,6 +332,8 @@ def acceptable(wanted: WantedCall, call: Call, tools: Sequence[Tool] = ()) -> bo
     """Tell whether a call is the wanted one: its tool, and every parameter acceptable."""
     if call.name != wanted.tool or call.arguments is None:
         return False
+    if wanted.any_arguments:
+        return True
     parameters = _parameters(wanted.tool, tools)
     names = wanted.arguments.keys() | call.arguments.keys()
     return all(_acceptable(wanted, call.arguments, name, parameters.get(name)) for name in names)
@@ -511,7 +544,17 @@ def _errors(calls: Sequence[Call], results: Sequence[ToolResult]) -> list[bool]:
 
 
 def score(task: Task, episode: Episode, tools: Sequence[Tool], driver: Driver) -> Score:
-    """Count everything that an episode says, at the level it was run and at all three levels."""
+    """Count everything that an episode says, at the level it was run and at all three levels.
+
+    >>> import asyncio
+    >>> from bench import ScriptedClient, load_tasks, load_tools, make_driver, score, solve
+    >>> [task] = load_tasks(ids=["no_tool-01-en"])
+    >>> toolbox, driver = load_tools(task.toolset), make_driver("native")
+    >>> episode = asyncio.run(solve(task, toolbox, driver, ScriptedClient(["I am a model."])))
+    >>> found = score(task, episode, toolbox.tools, driver)
+    >>> found.answered, found.calls, found.needless
+    (1, 0, 0)
+    """
     turns = [turn for turn in episode.turns if turn.reading.outcome != "endpoint"]
     calls = [call for turn in turns for call in turn.reading.good_calls]
     results = [result for turn in turns for result in turn.results]
@@ -527,15 +570,9 @@ def score(task: Task, episode: Episode, tools: Sequence[Tool], driver: Driver) -
         answered=int(final is not None),
         answer_right=int(verdict.answer_right),
         **_replies(turns),
-        **_seen(turns),
+        **_seen(turns, len(tries)),
         tool_failed=sum(errors),
-        pairs=verdict.pairs,
-        wanted=verdict.wanted,
-        missed=verdict.missed,
-        wrong=verdict.wrong,
-        right_tool=verdict.right_tool,
-        acceptable=verdict.acceptable,
-        forbidden=verdict.forbidden,
+        **{item.name: getattr(verdict, item.name) for item in fields(CallCounts)},
         no_tool=int(no_tool),
         needless=int(no_tool and called),
         needless_attempt=int(no_tool and not called and bool(tries)),
@@ -590,8 +627,8 @@ def _kinds(readings: Iterable[Reading]) -> dict[str, int]:
     return dict(sorted(Counter(kinds).items()))
 
 
-def _seen(turns: Sequence[Turn]) -> dict[str, Any]:
-    """Count calls: a reply that names an unknown tool without listing a call has tried one."""
+def _seen(turns: Sequence[Turn], tried: int) -> dict[str, Any]:
+    """Count calls: a reply may have tried one in a form that its reading can't list."""
     calls = [call for turn in turns for call in turn.reading.calls]
     bare = sum(
         turn.reading.failure is not None
@@ -602,11 +639,8 @@ def _seen(turns: Sequence[Turn]) -> dict[str, Any]:
     unknown = sum(
         call.failure is not None and call.failure.kind == "unknown_tool" for call in calls
     )
-    return {
-        "calls": len(calls) + bare,
-        "readable": sum(call.failure is None for call in calls),
-        "invented": unknown + bare,
-    }
+    readable = sum(call.failure is None for call in calls)
+    return {"calls": readable + tried, "readable": readable, "invented": unknown + bare}
 
 
 def _level(

@@ -74,6 +74,13 @@ def load_parsers() -> tuple[Parser, ...]:
     )
 
 
+def load_examples() -> tuple[dict[Path, str], tuple[str, ...]]:
+    """Load the examples, each with the peer whose environment runs it, and what our reader needs."""
+    entry = _data()["examples"]
+    files = {HERE / "examples" / name: peer for name, peer in entry["files"].items()}
+    return files, tuple(entry["reader"])
+
+
 def _data() -> Any:
     return json.loads((HERE / "peers.json").read_text(encoding="utf-8"))
 

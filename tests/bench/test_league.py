@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench import league, league_report, perf
+from bench import league, league_report
 from bench.hostile import HOSTILE
 from bench.league import Answer, Case, League, Row, grade, load_cases, reads_as_given, same
 from bench.peers import __main__ as peers_command
 from bench.peers import runner
-from bench.peers.workers import Parser, Peer, Worker, load_parsers, load_peers
-from bench.perf import Growth, keep_section
+from bench.peers.workers import Parser, Peer, Worker, load_examples, load_parsers, load_peers
+from bench.perf import readers as perf
+from bench.perf.__main__ import keep_section
+from bench.perf.__main__ import main as perf_main
+from bench.perf.readers import Growth
 from bench.report import to_markdown
 from bench.types import WorkbenchError
 
@@ -298,7 +301,8 @@ def test_every_parser_of_the_table_has_a_reader_and_a_peer():
 
     parsers = load_parsers()
     assert {parser.reader for parser in parsers} <= READERS.keys()
-    assert {p.peer.name for p in parsers if p.peer} == {peer.name for peer in load_peers()}
+    used = {p.peer.name for p in parsers if p.peer} | set(load_examples()[0].values())
+    assert used == {peer.name for peer in load_peers()}
     for peer in load_peers():
         assert all("==" in requirement for requirement in peer.requires), "peers are pinned"
     with pytest.raises(WorkbenchError, match="no peer is called x"):
@@ -427,7 +431,7 @@ def test_a_peer_that_is_too_slow_or_dies_is_shown(fake, here):
 
 
 def test_an_unknown_part_is_a_mistake(capsys):
-    assert perf.main(["nothing"]) == 2
+    assert perf_main(["nothing"]) == 2
     assert "there is no part" in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.choice import Choice, find_endpoints, profile_of
 from bench.profiles import (
     FILE,
     adapt,
@@ -104,6 +105,31 @@ def test_a_name_wins_over_the_host():
 def test_an_unknown_name_is_the_users_mistake():
     with pytest.raises(WorkbenchError, match=r"--profile mistrall.*one of.*mistral"):
         profile_for(None, "mistrall")
+
+
+NAMED = {
+    "--base-url ollama": (Choice(model="m", base_url="ollama"), "http://127.0.0.1:11434/v1"),
+    "--base-url lmstudio": (Choice(model="m", base_url="lmstudio"), "http://127.0.0.1:1234/v1"),
+    "--endpoint NAME=ollama,MODEL": (
+        Choice(endpoint=("near=ollama,m",)),
+        "http://127.0.0.1:11434/v1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("choice", "url"), NAMED.values(), ids=NAMED)
+def test_an_endpoint_may_be_named_by_its_server(choice, url):
+    (endpoint,) = find_endpoints(choice, {})
+
+    assert endpoint.base_url == url
+    assert profile_of(endpoint, choice).name in ("ollama", "lmstudio")
+
+
+def test_the_environment_may_name_a_server_too():
+    environment = {"LLM_BASE_URL": "lmstudio", "LLM_MODEL": "m"}
+    (endpoint,) = find_endpoints(Choice(), environment)
+
+    assert endpoint.base_url == "http://127.0.0.1:1234/v1"
 
 
 def test_a_name_stands_for_an_address():
