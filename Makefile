@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo record test lint types format wheel peers league perf fuzz
+.PHONY: help setup demo record test lint types format wheel peers league perf fuzz notebooks
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ types: ## check types strictly
 format: ## format and fix what ruff can
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
+
+notebooks: ## execute the notebooks in place, and keep their outputs (ONLY=notebooks/…)
+	$(PYTHON) tests/test_notebooks.py $(ONLY)
 
 wheel: ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
