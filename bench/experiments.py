@@ -26,7 +26,7 @@ from bench.records import RunFolder, to_json
 from bench.status import INCOMPLETE, OK
 from bench.types import Client, WorkbenchError
 
-Name = Literal["pairing", "choice", "streaming"]
+Name = Literal["pairing", "choice", "streaming", "ask"]
 KEPT = "trials.jsonl"
 """The lines of an experiment's run folder."""
 SETTINGS: Mapping[str, Any] = pairing.SETTINGS
@@ -83,16 +83,17 @@ class Job:
     order: Order
     asked: Asked
     count: int
+    experiment: Experiment
 
     @property
     def requests(self) -> int:
         """How many requests it takes in all."""
-        return EXPERIMENTS[self.name].requests(self.count) * len(self.asked.names)
+        return self.experiment.requests(self.count) * len(self.asked.names)
 
     @property
     def at_once(self) -> int:
         """How many questions are asked at a time."""
-        live = EXPERIMENTS[self.name].at_once
+        live = self.experiment.at_once
         usual = live if self.asked.mode == "live" else RECORDED_AT_ONCE
         return self.choice.concurrency or usual
 
@@ -128,10 +129,17 @@ def _strict_entry(profile: str) -> dict[str, Any]:
     }
 
 
-def run_experiment(name: Name, values: Mapping[str, Any], order: Order, count: int) -> int:
-    """Run an experiment and write its report; return the exit status."""
+def run_experiment(
+    name: Name,
+    values: Mapping[str, Any],
+    order: Order,
+    count: int,
+    experiment: Experiment | None = None,
+) -> int:
+    """Run an experiment, the one of that name unless given, and write its report; return the exit status."""
     choice = chosen.choice_from(values)
-    job = Job(name, choice, order, find_asked(name, choice, order), count)
+    chosen_one = experiment or EXPERIMENTS[name]
+    job = Job(name, choice, order, find_asked(name, choice, order), count, chosen_one)
     who = f"{', '.join(job.asked.names)} ({job.asked.mode})"
     tell(f"{name}: {count} questions of each kind, {job.requests} requests to {who}")
     if order.dry_run:
@@ -225,7 +233,7 @@ async def _ask(job: Job, folder: RunFolder, at: int, client: Client) -> int:
     """Run the experiment with one client, and keep what it finds; return what is missing."""
     recordings = job.asked.recordings
     settings = job.settings(recordings[at].manifest["settings"]) if recordings else job.settings()
-    run = EXPERIMENTS[job.name].run
+    run = job.experiment.run
     trials = await run(client, count=job.count, settings=settings, at_once=job.at_once)
     for trial in trials:
         folder.append_line({"endpoint": client.name, "model": client.model, **to_json(trial)})

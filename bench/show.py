@@ -17,6 +17,7 @@ EXPERIMENTS: Mapping[str, str] = {
     "pairing": "what becomes of calls and results that don't belong together",
     "choice": "whether tool_choice and parallel_tool_calls are honoured",
     "streaming": "whether a streamed answer is the plain one, and what it takes",
+    "exercise": "exercises of the field; exercise --list names them",
 }
 
 

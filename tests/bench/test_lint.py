@@ -356,7 +356,7 @@ def test_an_unreadable_file_is_one_clear_line(text, expected, folder):
 TARGETS = {
     "no such file": ("nothing.json", "no such file"),
     "no such module": ("no_such_module_here:f", "no such file"),
-    "a module's file": ("my_tools.py:f", "name a module, not its file"),
+    "no such Python file": ("my_tools.py:f", "no such file"),
     "no such function": ("shop_tools_for_lint:get_prices", "its public functions: get_price"),
     "no tool": ("shop_tools_for_lint:NUMBER", "it is a int"),
     "no types": ("shop_tools_for_lint:untyped", "parameter x has no type"),
