@@ -6,7 +6,7 @@ no network, no files.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -30,6 +30,8 @@ IDENTITY = (
 _ARM_KEYS = ["endpoint", "arm"]
 _TRIAL_KEYS = ["endpoint", "variant", "task_id", "trial"]
 _COUNTS = tuple(item.name for item in fields(Score) if item.type in (int, float))
+_OWN_NAMES = {"read": "replies_read"}
+"""Counts whose name a table's flag has already."""
 _COSTS = ("prompt", "completion", "cached", "reasoning", "first_prompt", "first_token")
 
 
@@ -88,7 +90,7 @@ MEASURES: tuple[Measure, ...] = (
         "replies to a correction that could be read",
     ),
     Measure(
-        *("repaired", "repairs needed", "repaired", "read", "read", False),
+        *("repaired", "repairs needed", "repaired", "replies_read", "read", False),
         "readable replies that the reader had to mend first",
     ),
     Measure(
@@ -136,6 +138,11 @@ class Comparison:
     mcnemar: float | None = None
     """Exact p; only with one trial and one language a unit, on a yes-or-no measure."""
 
+    @property
+    def raw(self) -> float | None:
+        """The p before it is adjusted: McNemar's where it is exact, else of the permutation."""
+        return self.difference.p if self.mcnemar is None else self.mcnemar
+
 
 def arm_label(line: Line) -> str:
     """Return the name of a line's way, such as `native`, `native@rescue`, `react/call`."""
@@ -150,7 +157,22 @@ def episode_table(lines: Iterable[Line]) -> pd.DataFrame:
 
     Columns beside those of the line and of `Score`: `arm`, `episodes` (1), `first_failed`, for each
     level `strict_first`, `strict_unreadable`, `strict_right` …, and two flags: `read` (nothing of
-    the endpoint's went wrong here) and `kept` (this task and trial is whole in every arm).
+    the endpoint's went wrong here) and `kept` (this task and trial is whole in every arm). The
+    count `Score.read` is the column `replies_read`.
+
+    >>> import asyncio, tempfile
+    >>> from pathlib import Path
+    >>> from bench import RunFolder, ScriptedClient, episode_table, load_tasks, make_driver
+    >>> from bench import plan_jobs, run_all
+    >>> client = ScriptedClient(lambda request: "Final Answer: I am a model.")
+    >>> jobs = plan_jobs(load_tasks(ids=["no_tool-01"]), [make_driver("react")], [client])
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     folder = RunFolder.create(Path(root), "mine", {"format": 1})
+    ...     _ = asyncio.run(run_all(jobs, folder))
+    ...     folder.close()
+    ...     frame = episode_table(folder.lines())
+    >>> frame[["arm", "task_id", "answered"]].values.tolist()
+    [['react', 'no_tool-01-en', 1], ['react', 'no_tool-01-zh', 1]]
     """
     rows = [_row(line) for line in lines]
     frame = pd.DataFrame(rows, columns=_columns())
@@ -161,10 +183,23 @@ def episode_table(lines: Iterable[Line]) -> pd.DataFrame:
     return frame.sort_values(order, kind="stable", ignore_index=True)
 
 
+def frame_of(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return rows as a table whose types stay what they are: whole numbers with gaps stay whole.
+
+    >>> frame_of([{"n": 1}, {"n": None}])["n"].dtype
+    Int64Dtype()
+    """
+    frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
+    return frame.convert_dtypes()
+
+
 def _columns() -> list[str]:
     levels = [f"{level}_{item.name}" for level in LEVELS for item in fields(LevelScore)]
     maps = ["first_failures", "corrected_failures", "repairs", "endpoint_failures", "pairs"]
-    return [*IDENTITY, "episodes", "first_failed", *_COUNTS, *_COSTS, *maps, *levels]
+    counts = [_OWN_NAMES.get(name, name) for name in _COUNTS]
+    return [*IDENTITY, "episodes", "first_failed", *counts, *_COSTS, *maps, *levels]
 
 
 def _row(line: Line) -> dict[str, Any]:
@@ -173,7 +208,7 @@ def _row(line: Line) -> dict[str, Any]:
     row: dict[str, Any] = {name: line.get(name) for name in IDENTITY}
     row |= {"arm": arm_label(line), "variant": line.get("variant") or "full", "episodes": 1}
     row |= {"pair": line.get("pair") or line["task_id"], "trial": line.get("trial") or 0}
-    row |= {name: score.get(name, 0) for name in _COUNTS}
+    row |= {_OWN_NAMES.get(name, name): score.get(name, 0) for name in _COUNTS}
     row |= {name: score.get(name) for name in _COSTS}
     for name in ("first_failures", "corrected_failures", "repairs", "endpoint_failures"):
         row[name] = score.get(name) or {}
@@ -298,30 +333,45 @@ def confusion(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(cells, index=order, columns=order, dtype=int)
 
 
-def unit_means(rows: pd.DataFrame, measure: Measure) -> "pd.Series[float]":
-    """Return one value a unit: per task over its trials, then over the unit's tasks."""
+def task_values(rows: pd.DataFrame, measure: Measure) -> "pd.Series[float]":
+    """Return one value a task, over its trials; by (pair, task), where there is a denominator."""
     counted = scope(rows, measure.scope)
     sums = counted.groupby(["pair", "task_id"])[[measure.top, measure.below]].sum()
     sums = sums[sums[measure.below] > 0]
-    return (sums[measure.top] / sums[measure.below]).groupby("pair").mean()
+    return sums[measure.top] / sums[measure.below]
+
+
+def unit_means(rows: pd.DataFrame, measure: Measure) -> "pd.Series[float]":
+    """Return one value a unit: per task over its trials, then over the unit's tasks."""
+    return task_values(rows, measure).groupby("pair").mean()
+
+
+def paired_units(arms: Sequence[pd.DataFrame], measure: Measure) -> pd.DataFrame:
+    """Return units x arms: each unit's mean over the tasks in which every arm has a denominator.
+
+    A task that one arm has no denominator in is left out of all: else the mean of a unit would be
+    over one language here and over two there.
+    """
+    values = [task_values(rows, measure) for rows in arms]
+    return pd.concat(values, axis=1, join="inner", keys=range(len(arms))).groupby("pair").mean()
 
 
 def compare(
     first: pd.DataFrame, second: pd.DataFrame, measure: Measure, resamples: int = stats.QUICK
 ) -> stats.Difference:
-    """Compare two arms in one measure, over the units in which both have a denominator."""
-    left, right = unit_means(first, measure), unit_means(second, measure)
-    units = left.index.intersection(right.index)
-    return stats.paired_difference(
-        left.loc[units].to_numpy(), right.loc[units].to_numpy(), resamples
-    )
+    """Compare two arms in one measure, over the tasks in which both have a denominator."""
+    units = paired_units([first, second], measure)
+    return stats.paired_difference(units[0].to_numpy(), units[1].to_numpy(), resamples)
 
 
-def comparisons(frame: pd.DataFrame) -> list[Comparison]:
+def comparisons(
+    frame: pd.DataFrame, *, planned_only: bool = False, resamples: int = stats.RESAMPLES
+) -> list[Comparison]:
     """Compare the ways of each endpoint pair by pair, with adjusted p values.
 
     Planned (Holm over an endpoint): `PLANNED` measures, ReAct against native at the level that
-    both were run. The rest is exploratory (Benjamini and Hochberg over an endpoint).
+    both were run, with `resamples` sign flips. The rest is exploratory (Benjamini and Hochberg over
+    an endpoint), and left out with `planned_only`.
     """
     table = arms(frame)
     found: list[Comparison] = []
@@ -329,26 +379,33 @@ def comparisons(frame: pd.DataFrame) -> list[Comparison]:
         ways = [arm for name, arm in table if name == endpoint]
         own: list[Comparison] = []
         for first, second in combinations(ways, 2):
-            own += _compare_arms(endpoint, table, first, second)
-        found += _adjust(own)
+            pair = table[endpoint, first], table[endpoint, second]
+            own += _compare_arms(endpoint, first, second, *pair, resamples, planned_only)
+        found += adjust(own)
     return found
 
 
 def _compare_arms(
-    endpoint: str, table: Mapping[Arm, pd.DataFrame], first: str, second: str
+    endpoint: str,
+    first: str,
+    second: str,
+    left: pd.DataFrame,
+    right: pd.DataFrame,
+    resamples: int,
+    planned_only: bool,
 ) -> list[Comparison]:
-    left, right = table[endpoint, first], table[endpoint, second]
     main = _is_main(left, right)
     found = []
     for measure in MEASURES:
         planned = main and measure.name in PLANNED
-        resamples = stats.RESAMPLES if planned else stats.QUICK
-        difference = compare(left, right, measure, resamples)
-        exact = _mcnemar(left, right, measure, difference)
+        if planned_only and not planned:
+            continue
+        difference = compare(left, right, measure, resamples if planned else stats.QUICK)
+        exact = mcnemar(left, right, measure, difference)
         found.append(
             Comparison(endpoint, first, second, measure, "", difference, planned, mcnemar=exact)
         )
-    if main:
+    if main and not planned_only:
         found += _compare_groups(endpoint, left, right, first, second)
     return found
 
@@ -372,40 +429,92 @@ def _compare_groups(
         for group in sorted(set(left[column]) & set(right[column])):
             pair = left[left[column] == group], right[right[column] == group]
             difference = compare(*pair, success)
+            exact = mcnemar(*pair, success, difference)
             found.append(
-                Comparison(endpoint, first, second, success, str(group), difference, False)
+                Comparison(
+                    *(endpoint, first, second, success, str(group), difference, False),
+                    mcnemar=exact,
+                )
             )
     return found
 
 
-def _mcnemar(
+def mcnemar(
     left: pd.DataFrame, right: pd.DataFrame, measure: Measure, difference: stats.Difference
 ) -> float | None:
-    if measure.below != "episodes":
-        return None
+    """Return the exact p where every unit has one yes or no from each arm; None elsewhere.
+
+    None also under `stats.FEW` units, where there are counts only.
+    """
     single = all(
-        scope(rows, measure.scope).groupby("pair").size().max() == 1 for rows in (left, right)
+        part.groupby("pair").size().max() == 1 and part[measure.below].max() == 1
+        for rows in (left, right)
+        if len(part := _counted(rows, measure))
     )
-    return stats.mcnemar(difference.higher, difference.lower) if single else None
+    if not single or difference.units < stats.FEW:
+        return None
+    return stats.mcnemar(difference.higher, difference.lower)
 
 
-def _adjust(found: Sequence[Comparison]) -> list[Comparison]:
-    planned = [c for c in found if c.planned and c.difference.p is not None]
-    rest = [c for c in found if not c.planned and c.difference.p is not None]
+def _counted(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    found = scope(rows, measure.scope)
+    return found[found[measure.below] > 0]
+
+
+def adjust(found: Sequence[Comparison]) -> list[Comparison]:
+    """Return comparisons with adjusted p: Holm over the planned, else Benjamini and Hochberg."""
+    planned = [c for c in found if c.planned and c.raw is not None]
+    rest = [c for c in found if not c.planned and c.raw is not None]
     adjusted = {id(c): p for c, p in zip(planned, stats.holm(_ps(planned)), strict=True)}
     adjusted |= {id(c): p for c, p in zip(rest, stats.benjamini_hochberg(_ps(rest)), strict=True)}
-    return [
-        Comparison(
-            *(c.endpoint, c.first, c.second, c.measure, c.group, c.difference, c.planned),
-            p=adjusted.get(id(c)),
-            mcnemar=c.mcnemar,
-        )
-        for c in found
-    ]
+    return [replace(c, p=adjusted.get(id(c))) for c in found]
 
 
 def _ps(found: Sequence[Comparison]) -> list[float]:
-    return [c.difference.p for c in found if c.difference.p is not None]
+    return [c.raw for c in found if c.raw is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """More than two ways of one endpoint in task success: whether they differ, and which."""
+
+    endpoint: str
+    ways: tuple[str, ...]
+    units: int
+    p: float | None
+    """That all are alike: permutation within units; None under `stats.FEW` units."""
+    pairs: tuple[Comparison, ...]
+    """Each pair, with Holm's p over these pairs."""
+
+
+def several_ways(frame: pd.DataFrame) -> list[Several]:
+    """Test every endpoint that has more than two ways, each in task success."""
+    table = arms(frame)
+    found = []
+    for endpoint in sorted({key[0] for key in table}):
+        own = {arm: rows for (name, arm), rows in table.items() if name == endpoint}
+        if len(own) > 2:
+            found.append(_several(endpoint, own))
+    return found
+
+
+def _several(endpoint: str, own: Mapping[str, pd.DataFrame]) -> Several:
+    success = MEASURES[0]
+    units = paired_units(list(own.values()), success)
+    p = stats.omnibus(units.to_numpy()) if len(units) >= stats.FEW else None
+    pairs = [
+        Comparison(
+            *(endpoint, first, second, success, ""),
+            difference=(difference := compare(own[first], own[second], success)),
+            planned=False,
+            mcnemar=mcnemar(own[first], own[second], success, difference),
+        )
+        for first, second in combinations(own, 2)
+    ]
+    known = [c for c in pairs if c.raw is not None]
+    adjusted = {id(c): q for c, q in zip(known, stats.holm(_ps(known)), strict=True)}
+    told = tuple(replace(c, p=adjusted.get(id(c))) for c in pairs)
+    return Several(endpoint, tuple(own), len(units), p, told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import json
 import pytest
 
 from bench import scoring
+from bench.clients import reply_with
+from bench.drivers import NativeDriver, ReactDriver
 from bench.scoring import acceptable, first_move_is_right, judge, numbers, same, says_text, score
 from bench.types import (
     AnswerPart,
@@ -415,7 +417,7 @@ def test_a_whole_episode_is_counted():
     assert (found.replies, found.first_attempts, found.corrected, found.recovered) == (3, 2, 1, 1)
     assert found.first_failures == {"out_of_channel_call": 1}
     assert (found.read, found.repaired, found.repairs) == (2, 1, {"comma": 1, "fence": 1})
-    assert (found.calls, found.readable, found.invented, found.wrong) == (1, 1, 0, 0)
+    assert (found.calls, found.readable, found.invented, found.wrong) == (2, 1, 0, 0)
     assert (found.wanted, found.missed, found.right_tool, found.acceptable) == (1, 0, 1, 1)
     assert (found.prompt, found.completion, found.cached, found.reasoning) == (250, 25, 90, None)
     assert (found.first_prompt, found.unmetered, found.retries) == (100, 1, 1)
@@ -524,3 +526,14 @@ def test_a_hostile_answer_is_judged_in_bounded_time():
     text = "1,234," * 60_000 + "9" * 200_000 + "e99999999"
     assert not judge(task(ONE), [weather()], [], text).success
     assert scoring.invented_figures("-" * 100_000 + "5", ["x"]) == (-5.0,)
+
+
+@pytest.mark.parametrize("way", [ReactDriver(), NativeDriver()], ids=["react", "native"])
+def test_a_call_out_of_its_channel_is_a_call_that_was_tried_both_ways(way):
+    """It once counted in a ReAct run only, so that shares of all calls could not be compared."""
+    markup = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+    reply = reply_with(markup)
+    reading = way.read(reply, TOOLS)
+    assert reading.failure.kind == "out_of_channel_call"
+    found = score(task(ONE), episode([Turn((), reply, reading)], "malformed"), TOOLS, way)
+    assert (found.calls, found.readable, found.invented) == (1, 0, 0)

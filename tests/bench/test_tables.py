@@ -192,6 +192,80 @@ def test_a_unit_is_the_mean_of_its_languages_and_they_of_their_trials():
     assert means.to_dict() == {"a-01": (0.25 + 1) / 2, "a-02": 1.0}
 
 
+def test_the_repair_rate_is_over_the_replies_read_not_over_episodes():
+    """A table's flag `read` once took the place of the count of the same name."""
+    lines = [line(f"a-{n:02}-en", read=4, repaired=1, replies=5) for n in range(3)]
+    found = tables.measure_table(tables.episode_table(lines))["e", "native"]["repaired"]
+    assert (found.top, found.below) == (3, 12)
+
+
+def test_a_task_without_a_denominator_in_one_way_is_left_out_of_both():
+    """Else a unit's mean would be over one language here and over two there."""
+    frame = tables.episode_table(
+        [
+            line("a-01-en", "react", readable=1, wrong=1),
+            line("a-01-zh", "react", readable=0),
+            line("a-01-en", "native", readable=1, wrong=1),
+            line("a-01-zh", "native", readable=1, wrong=0),
+        ]
+    )
+    left, right = (frame[frame["driver"] == driver] for driver in ("react", "native"))
+    measure = BY_NAME["wrong_pick"]
+    assert tables.paired_units([left, right], measure).to_numpy().tolist() == [[1.0, 1.0]]
+    assert tables.compare(left, right, measure).estimate == 0.0
+
+
+def test_with_one_language_and_trial_mcnemar_is_exact_for_each_language_too():
+    lines = [
+        line(f"a-{n:02}-{lang}", arm, success=int(n < wins))
+        for n in range(20)
+        for lang in ("en", "zh")
+        for arm, wins in (("react", 12), ("native", 4))
+    ]
+    found = {c.group: c for c in tables.comparisons(tables.episode_table(lines)) if c.group}
+    assert found["en"].mcnemar == pytest.approx(2 / 2**8)
+    assert found["en"].raw == found["en"].mcnemar
+    assert (found["en"].difference.higher, found["en"].difference.lower) == (8, 0)
+    assert found["a"].mcnemar is None
+
+
+def test_several_ways_are_tested_at_once_then_pair_by_pair():
+    lines = [
+        line(f"a-{n:02}-{lang}", arm, success=int(n < wins))
+        for n in range(40)
+        for lang in ("en", "zh")
+        for arm, wins in (("react", 30), ("react/call", 29), ("native", 10))
+    ]
+    (found,) = tables.several_ways(tables.episode_table(lines))
+    assert found.ways == ("react", "react/call", "native")
+    assert found.units == 40
+    assert found.p < 0.01
+    ps = {(c.first, c.second): c.p for c in found.pairs}
+    assert ps["react", "react/call"] > 0.5
+    assert ps["react", "native"] < 0.01
+    assert all(c.p >= c.raw for c in found.pairs)
+    assert tables.several_ways(tables.episode_table(run_of(20, 3, 4))) == []
+
+
+def test_few_units_get_no_test_of_several_ways():
+    lines = [
+        line(f"a-{n:02}-en", arm, success=n % 2)
+        for n in range(10)
+        for arm in ("react", "react/call", "native")
+    ]
+    (found,) = tables.several_ways(tables.episode_table(lines))
+    assert found.p is None
+    assert all(c.p is None for c in found.pairs)
+
+
+def test_planned_comparisons_can_be_had_alone():
+    frame = tables.episode_table(run_of(20, 12, 4))
+    alone = tables.comparisons(frame, planned_only=True)
+    assert [c.measure.name for c in alone] == list(tables.PLANNED)
+    among = [c for c in tables.comparisons(frame) if c.planned]
+    assert alone == among
+
+
 def run_of(units, react, native, **more):
     """Give both ways over so many units; success where the unit's number is below the way's."""
     return [
