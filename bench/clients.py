@@ -12,13 +12,15 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from bench.drivers import wire_of
+from bench.drivers import open_reply
 from bench.recordings import Recorder, Recording
 from bench.types import Attempt, Client, Reply, Request, StepKey, Usage, WorkbenchError
 from parsers import Failure
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of an answer that are read; what goes on beyond is cut off."""
+LANE = 20
+"""Requests in flight that share a pool of connections."""
 _KEPT_HEADERS = ("content-type", "x-request-id")
 _PLACEHOLDERS = frozenset(
     ("none", "null", "empty", "ollama", "lmstudio", "lm-studio", "dummy", "no-key", "not-needed")
@@ -46,8 +48,30 @@ class Patience:
     """Doubled with each try, with jitter, where the endpoint names no time."""
 
 
+@dataclass(slots=True)
+class _Lane:
+    """Connections of their own: for each request the SDK's pool looks at all that it holds."""
+
+    sdk: Any
+    busy: int = 0
+    """Requests in flight."""
+
+    def __enter__(self) -> Any:
+        self.busy += 1
+        return self.sdk
+
+    def __exit__(self, *_: object) -> None:
+        self.busy -= 1
+
+
 class OpenAIClient:
-    """An OpenAI-compatible endpoint, asked through the SDK; its bytes are read by our own reader."""
+    """An OpenAI-compatible endpoint, asked through the SDK; its bytes are read by our own reader.
+
+    >>> from bench import OpenAIClient
+    >>> client = OpenAIClient("mine", "m", base_url="http://127.0.0.1:8080/v1", api_key="none")
+    >>> client.name, client.model
+    ('mine', 'm')
+    """
 
     def __init__(
         self,
@@ -68,13 +92,25 @@ class OpenAIClient:
         self._key, self._stream, self._timeout = api_key, stream, timeout
         self._patience, self._shape = patience, shape
         self._openai = openai
-        self._sdk = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            timeout=timeout,
+        self._headers = headers
+        self._lanes = [_Lane(self._connect())]
+
+    def _connect(self) -> Any:
+        return self._openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=self.base_url,
+            timeout=self._timeout,
             max_retries=0,
-            default_headers=headers,
+            default_headers=self._headers,
         )
+
+    def _free_lane(self) -> "_Lane":
+        """Return the lane with the fewest requests in flight, a new one where all are full."""
+        lane = min(self._lanes, key=lambda one: one.busy)
+        if lane.busy >= LANE:
+            lane = _Lane(self._connect())
+            self._lanes.append(lane)
+        return lane
 
     async def complete(self, request: Request) -> Reply:
         """Answer a request, trying again where the kind of failure and the patience allow it."""
@@ -119,18 +155,27 @@ class OpenAIClient:
         more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         wanted = replace(request, options={**request.options, **more})
         messages, options = self._shape(wanted)
-        create: Any = self._sdk.chat.completions.with_streaming_response.create
-        asked = create(model=self.model, messages=messages, extra_body=options)
-        async with asked as response:
-            watch = _TokenWatch(started, request.enough) if stream else None
-            body = await _read_body(response.iter_bytes(), watch)
-            return Reply(
-                status=response.status_code,
-                headers=_kept(response.headers),
-                body=body,
-                first_token=None if watch is None else watch.first,
-                hung_up=watch is not None and watch.enough,
-            )
+        # All goes in as `extra_body`, which the SDK sends as it stands; a value of `messages` it
+        # would first walk through, to the last word, for what no plain value needs.
+        body = {"messages": messages, **options}
+        with self._free_lane() as sdk:
+            create: Any = sdk.chat.completions.with_streaming_response.create
+            async with create(model=self.model, messages=(), extra_body=body) as response:
+                return await self._take(response, started, request, stream=stream)
+
+    async def _take(
+        self, response: Any, started: float, request: Request, *, stream: bool
+    ) -> Reply:
+        """Read an answer to its end, or as far as it is wanted."""
+        watch = _TokenWatch(started, request.enough) if stream else None
+        body = await _read_body(response.iter_bytes(), watch)
+        return Reply(
+            status=response.status_code,
+            headers=_kept(response.headers),
+            body=body,
+            first_token=None if watch is None else watch.first,
+            hung_up=watch is not None and watch.enough,
+        )
 
     def _reply_to(self, error: Exception) -> Reply:
         """Make a reply of what the SDK raises; what is our own fault goes on rising."""
@@ -159,7 +204,7 @@ class OpenAIClient:
         """Say whether the endpoint answers anything at all, such as the list of its models."""
         try:
             async with asyncio.timeout(seconds):
-                await self._sdk.models.with_raw_response.list()
+                await self._lanes[0].sdk.models.with_raw_response.list()
         except self._openai.APIConnectionError:
             return False
         except (self._openai.APIError, ValueError):
@@ -170,7 +215,8 @@ class OpenAIClient:
 
     async def close(self) -> None:
         """Give back the connections."""
-        await self._sdk.close()
+        for lane in self._lanes:
+            await lane.sdk.close()
 
 
 def hide_key(text: str, key: str | None) -> str:
@@ -239,9 +285,7 @@ def _has_token(event: Any) -> bool:
 
 def find_fault(reply: Reply) -> Failure | None:
     """Return the endpoint's failure, or None where the model said something."""
-    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
-
-    return open_response(wire_of(reply)).failure
+    return open_reply(reply).failure
 
 
 def _no_answer(kind: str, words: str) -> Reply:
@@ -266,9 +310,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 
 def account(reply: Reply) -> tuple[Reply, Failure | None]:
     """Add what the answer says of tokens and model; return also why it is none, if it is none."""
-    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
-
-    opened = open_response(wire_of(reply))
+    opened = open_reply(reply)
     used = opened.usage
     usage = Usage(used.prompt, used.completion, used.cached, used.reasoning)
     known = replace(reply, usage=usage, model=opened.model, fingerprint=opened.fingerprint)
@@ -331,7 +373,15 @@ def complain(client: OpenAIClient, reply: Reply, failure: Failure) -> str:
 
 
 class RecordedClient:
-    """The recorded replies of one endpoint: each request gets the answer that it once got."""
+    """The recorded replies of one endpoint: each request gets the answer that it once got.
+
+    >>> from bench import RecordedClient
+    >>> from bench.paths import find_datasets
+    >>> from bench.recordings import Recording
+    >>> file = find_datasets() / "recordings" / "doctor-smollm2-135m.jsonl.gz"
+    >>> RecordedClient(Recording.read(file)).model
+    'smollm2-135m'
+    """
 
     def __init__(self, recording: Recording, name: str | None = None) -> None:
         self._recording = recording
@@ -376,6 +426,9 @@ class RecordingClient:
         if known is not None:
             return known
         reply = await self.inner.complete(request)
+        known = self._recorder.recording.answer(request)
+        if known is not None:  # another episode asked the same meanwhile: one answer holds for both
+            return known
         if reply is not None and self._keep(reply):
             self._recorder.add(request, reply)
         return reply
@@ -411,7 +464,12 @@ def reply_with(
 
 @dataclass(slots=True)
 class ScriptedClient:
-    """Answers by a script: a list of answers in order, or a function of the request."""
+    """Answers by a script: a list of answers in order, or a function of the request.
+
+    >>> from bench import ScriptedClient
+    >>> ScriptedClient(["Final Answer: 42"]).model
+    'scripted'
+    """
 
     script: Sequence[Answer | None] | _Script
     name: str = "scripted"

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _STOP_WORDS = ("\nObservation:",)
+_LONGEST_KEPT = 64 * 1024
+"""Characters of a reply that is kept opened."""
 _WIRE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -168,9 +170,7 @@ class ReactDriver:
 
     def read(self, reply: Reply, tools: Sequence[Tool], level: Level | None = None) -> Reading:
         """Read the text of a reply; a fault of the endpoint is read as on the native side."""
-        from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
-
-        answer = open_response(wire_of(reply))
+        answer = open_reply(reply)
         if answer.failure is not None:
             return Reading(failure=answer.failure)
         chosen = level or self.level
@@ -252,9 +252,9 @@ class NativeDriver:
 
     def read(self, reply: Reply, tools: Sequence[Tool], level: Level | None = None) -> Reading:
         """Read the answer as it came, faults of the endpoint included."""
-        from parsers.wire import parse_response  # noqa: PLC0415 (the readers take time to load)
+        from parsers.wire import read_envelope  # noqa: PLC0415 (the readers take time to load)
 
-        return parse_response(wire_of(reply), tools, level=level or self.level)
+        return read_envelope(open_reply(reply), tools, level=level or self.level)
 
     def respond(
         self, task: Task, reply: Reply, reading: Reading, results: Sequence[ToolResult]
@@ -297,11 +297,31 @@ def wire_of(reply: Reply) -> dict[str, Any]:
     return {"status": reply.status, "headers": dict(reply.headers), "body": body}
 
 
-def _message(reply: Reply) -> Mapping[str, Any]:
-    """Return the assistant message, put together from a stream if need be; {} where there is none."""
+def open_reply(reply: Reply) -> "Envelope":
+    """Take a reply out of its wrapping; what it gives is shared, and not to be changed.
+
+    The loop, the history and the scores all ask for the same few replies, so the last are kept.
+    """
     from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
 
-    return open_response(wire_of(reply)).message or {}
+    keepable = isinstance(reply.status, int) and isinstance(reply.body, str)
+    if not keepable or len(reply.body) > _LONGEST_KEPT:
+        return open_response(wire_of(reply))
+    kind = str(reply.headers.get("content-type", ""))
+    return _opened(reply.status, kind, reply.body, hung_up=bool(reply.hung_up))
+
+
+@lru_cache(maxsize=256)
+def _opened(status: int, kind: str, body: str, *, hung_up: bool) -> "Envelope":
+    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
+
+    reply = Reply(status, {"content-type": kind}, body, hung_up=hung_up)
+    return open_response(wire_of(reply))
+
+
+def _message(reply: Reply) -> Mapping[str, Any]:
+    """Return the assistant message, put together from a stream if need be; {} where there is none."""
+    return open_reply(reply).message or {}
 
 
 def _entries(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -383,9 +403,7 @@ def _echo_text(reply: Reply, reading: Reading) -> tuple[Message, ...]:
     One that is nothing else goes back whole: the correction points at it, and an empty message is
     refused by some endpoints.
     """
-    from parsers.wire import open_response  # noqa: PLC0415 (the readers take time to load)
-
-    answer = open_response(wire_of(reply))
+    answer = open_reply(reply)
     if answer.message is None:
         return ()
     text = answer.text
@@ -422,7 +440,13 @@ def make_driver(
     example: bool = True,
     stop_early: bool = False,
 ) -> ReactDriver | NativeDriver:
-    """Make a driver from an arm's name: driver, `/dialect`, `@level`."""
+    """Make a driver from an arm's name: driver, `/dialect`, `@level`.
+
+    >>> from bench import make_driver
+    >>> driver = make_driver("react/call@rescue")
+    >>> driver.name, driver.dialect, driver.level
+    ('react', 'call', 'rescue')
+    """
     words = re.fullmatch(r"(\w+)(?:/(\w+))?(?:@(\w+))?", text)
     name, own_dialect, own_level = words.groups() if words else (text, None, None)
     chosen = _one_of("level", own_level or level, LEVELS)

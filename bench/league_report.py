@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.charts import _INK, _SOFT, Chart, _canvas, _finish
+from bench.charts import INK, SOFT, Chart, canvas, finish
 from bench.league import GROUPS, Answer, League, Row, Verdict
 from bench.peers.workers import Reads
 from bench.report import (
@@ -270,8 +270,8 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
 
 _SHADES: Mapping[Verdict, tuple[str, str, str]] = {
     "right": ("#2f855a", "white", "right"),
-    "text": ("#a9d5b9", _INK, "right tool, input still raw text"),
-    "refused": ("#d5d9de", _INK, "refused"),
+    "text": ("#a9d5b9", INK, "right tool, input still raw text"),
+    "refused": ("#d5d9de", INK, "refused"),
     "wrong": ("#b7410e", "white", "silently wrong"),
 }
 
@@ -281,14 +281,14 @@ def draw_league(league: League) -> Chart:
     tables = {reads: _ran(league.tables.get(reads, ())) for reads in _TITLES}
     shown = {reads: rows for reads, rows in tables.items() if rows}
     sizes = [len(rows) + 1.1 for rows in shown.values()] or [1.0]
-    with _canvas(8.2, 0.8 + 0.36 * sum(sizes)) as figure:
+    with canvas(8.2, 0.8 + 0.36 * sum(sizes)) as figure:
         panels = figure.subplots(len(sizes), 1, squeeze=False, height_ratios=sizes)[:, 0]
         for axes, (reads, rows) in zip(panels, shown.items(), strict=False):
             _draw_panel(axes, f"{_TITLES[reads][2]} ({_size(rows)} cases)", rows)
         handles = [panels[0].barh(0, 0, color=shade) for shade, _, _ in _SHADES.values()]
         labels = [label for _, _, label in _SHADES.values()]
         figure.legend(handles, labels, loc="outside upper left", ncols=4)
-        return _finish(figure, "league", "League table of readers", _alt(shown))
+        return finish(figure, "league", "League table of readers", _alt(shown))
 
 
 def _ran(rows: Iterable[Row]) -> list[Row]:
@@ -306,7 +306,7 @@ def _draw_panel(axes: Any, title: str, rows: Sequence[Row]) -> None:
                 axes.text(left + count / 2, y, str(count), color=ink, **style)
             left += count
         said = f"{_time(row.answers)} µs"
-        axes.text(left * 1.012, y, said, va="center", fontsize=8.5, color=_INK)
+        axes.text(left * 1.012, y, said, va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(len(rows)), [row.parser.title for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("bold" if row.parser.level else "normal")
@@ -316,7 +316,7 @@ def _draw_panel(axes: Any, title: str, rows: Sequence[Row]) -> None:
     axes.set_xticks([])
     axes.tick_params(length=0)
     for side in ("bottom", "left"):
-        axes.spines[side].set_color(_SOFT if side == "left" else "none")
+        axes.spines[side].set_color(SOFT if side == "left" else "none")
 
 
 def _alt(shown: Mapping[Reads, Sequence[Row]]) -> str:

@@ -56,9 +56,21 @@ async def solve(
     trial: int = 0,
     leave: Any = None,
 ) -> Episode:
-    """Let a model solve one task with one driver, to the end of its budget.
+    r"""Let a model solve one task with one driver, to the end of its budget.
 
     `leave` is handed to the toolbox: what allows a call that changes something; None allows none.
+
+    >>> import asyncio
+    >>> from bench import ScriptedClient, load_tasks, load_tools, make_driver, solve
+    >>> [task] = load_tasks(ids=["single-01-en"])
+    >>> client = ScriptedClient([
+    ...     'Action: get_weather\nAction Input: {"city": "Beijing"}',
+    ...     "Final Answer: It is sunny.",
+    ... ])
+    >>> toolbox = load_tools(task.toolset)
+    >>> episode = asyncio.run(solve(task, toolbox, make_driver("react"), client))
+    >>> episode.stop, [result.tool for turn in episode.turns for result in turn.results]
+    ('answered', ['get_weather'])
     """
     walk = _Walk(task, toolbox, driver, client, budget, settings, variant, trial, leave)
     walk.add(driver.open(task, toolbox.tools))
@@ -111,7 +123,8 @@ class _Walk:
 
     def request(self) -> Request:
         """Make the next request."""
-        options = {**self.settings, **self.driver.options(self.toolbox.tools)}
+        settings = _settings_of_trial(self.settings, self.trial)
+        options = {**settings, **self.driver.options(self.toolbox.tools)}
         key = StepKey(self.task.id, label(self.driver), self.variant, self.trial, len(self.turns))
         watch = self.driver.watch(self.toolbox.tools)
         return Request(tuple(self.history), options, key, watch)
@@ -193,6 +206,12 @@ class _Walk:
             turns=tuple(self.turns),
             seconds=round(sum(turn.reply.seconds for turn in self.turns), 6),
         )
+
+
+def _settings_of_trial(settings: Mapping[str, Any], trial: int) -> Mapping[str, Any]:
+    """Give each trial a seed of its own: with the same one, trials would only repeat each other."""
+    seed = settings.get("seed")
+    return {**settings, "seed": seed + trial} if isinstance(seed, int) and trial else settings
 
 
 def _refuse(call: Call, failure: Failure, task: Task) -> ToolResult:

@@ -7,6 +7,7 @@ read back is bounded: files come from other people.
 import hashlib
 import json
 import os
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -30,6 +31,11 @@ from parsers import Call, Dropped, Failure, Reading, Repair
 FORMAT = 1
 """Version of the run folder and of recordings; a file of a later one is refused."""
 MAX_LINE = 32 * 1024 * 1024
+SYNC_SECONDS = 1.0
+"""Between two waits for the disk: a wait takes as long as several quick episodes."""
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
@@ -44,6 +50,8 @@ def _shape(kind: type) -> tuple[tuple[str, Any], ...]:
 
 def to_json(value: Any) -> Any:
     """Turn a value of `bench.types` or `parsers` into plain JSON; what equals its default is left out."""
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {
             name: to_json(item)
@@ -153,14 +161,25 @@ def now() -> str:
 class RunFolder:
     """One run: manifest.json and episodes.jsonl, to which one line is added for each episode.
 
-    A line is on the disk before `append` returns. Whoever appends holds the folder alone; reading
-    needs no such right.
+    A line is with the system before `append` returns: no end of this process loses it. It is on the
+    disk too, unless another went there less than a second before: then it goes with the next, or
+    when the folder is closed. Whoever appends holds the folder alone; reading needs no such right.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from bench import RunFolder
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     folder = RunFolder.create(Path(root), "mine", {"format": 1})
+    ...     folder.close()
+    ...     list(folder.episodes())
+    []
     """
 
     def __init__(self, path: Path, kept: str = "episodes.jsonl") -> None:
         self.path = path
         self._kept = kept
         self._file: IO[bytes] | None = None
+        self._synced = -SYNC_SECONDS
 
     @classmethod
     def create(
@@ -233,15 +252,17 @@ class RunFolder:
         return dropped
 
     def append(self, episode: Episode, score: Any = None) -> None:
-        """Write one episode to the disk."""
+        """Write one episode."""
         self.append_line(episode_to_json(episode, score))
 
     def append_line(self, line: Mapping[str, Any]) -> None:
-        """Write one line to the disk."""
+        """Write one line."""
         file = self._open()
         file.write(dump_line(line))
         file.flush()
-        os.fsync(file.fileno())
+        if time.monotonic() - self._synced >= SYNC_SECONDS:
+            os.fsync(file.fileno())
+            self._synced = time.monotonic()
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the lines as they were written; of one episode written twice, the last."""
@@ -262,8 +283,9 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Give the folder back; what was appended stays."""
+        """Give the folder back; what was appended is on the disk."""
         if self._file is not None:
+            os.fsync(self._file.fileno())
             self._file.close()
             self._file = None
 

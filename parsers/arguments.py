@@ -6,12 +6,15 @@ here knows labels, moves or messages.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import regex
 
 from parsers.extents import value_end
 from parsers.forms import (
+    holds_key,
+    holds_program,
     read_bare,
     read_bracket,
     read_call,
@@ -30,8 +33,7 @@ __all__ = [
     "ArgumentReading",
     "open_envelope",
     "read_arguments",
-    "read_bracket_form",
-    "read_call_form",
+    "read_form",
     "value_end",
 ]
 
@@ -81,7 +83,7 @@ _FENCE_CLOSE = regex.compile(r"(?m)^[ \t]*+(?:`{3,}|~{3,})[ \t\r]*+$")
 _CANDIDATES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ArgumentReading:
     """What a value's text says: `arguments` or `failure`, one of them None.
 
@@ -116,11 +118,11 @@ def read_arguments(
     value = decode_clean(text)
     if value is not None and check(tool, value) is None:
         return ArgumentReading(value, None, end=len(text))
-    region = Region(text, tool, finish_reason, text_forms, frozenset(offered))
+    region = Region(text, tool, finish_reason, text_forms, offered)
     return _finish(region, _read, level, field, base)
 
 
-def read_call_form(
+def read_form(
     text: str,
     tool: Tool,
     *,
@@ -131,32 +133,14 @@ def read_call_form(
     base: int = 0,
     offered: Collection[str] = (),
 ) -> ArgumentReading:
-    """Read `(…)` as it stands behind a tool's name.
+    """Read `(…)` or `[…]` as it stands behind a tool's name.
 
-    With `dialect` call, keyword arguments with literals are the documented form, not a repair.
+    With `dialect` call, `(…)` with keyword arguments and literals is the documented form, not a
+    repair. With `dialect` bracket, `[…]` with text for a one-parameter tool, an object for another
+    and nothing for none is.
     """
-    region = Region(text, tool, finish_reason, True, frozenset(offered), dialect)
-    return _finish(region, _read_call, level, field, base)
-
-
-def read_bracket_form(
-    text: str,
-    tool: Tool,
-    *,
-    level: Level = "hardened",
-    finish_reason: str | None = None,
-    dialect: Dialect = "json",
-    field: str = "text",
-    base: int = 0,
-    offered: Collection[str] = (),
-) -> ArgumentReading:
-    """Read `[…]` as it stands behind a tool's name.
-
-    With `dialect` bracket, text for a one-parameter tool, an object for another and nothing for
-    none are the documented forms, not repairs.
-    """
-    region = Region(text, tool, finish_reason, True, frozenset(offered), dialect)
-    return _finish(region, _read_bracket, level, field, base)
+    region = Region(text, tool, finish_reason, True, offered, dialect)
+    return _finish(region, _read_form, level, field, base)
 
 
 def _finish(
@@ -173,13 +157,13 @@ def _finish(
         arguments = read(region)
     except Refused as refused:
         failure = _failure(refused, field, base)
-    ordered = sorted(region.repairs.items(), key=lambda item: item[1])
-    repairs = tuple(Repair(name, base + at, field) for name, at in ordered)
+    ordered = sorted(region.repairs.items(), key=itemgetter(1))
+    repairs = tuple([Repair(name, base + at, field) for name, at in ordered])
     if level == "strict" and repairs:
         failure = _strict_failure(failure, repairs, field)
         return ArgumentReading(None, failure, end=region.end)
     dropped = tuple(
-        Dropped(base + start, base + end, reason, field) for start, end, reason in region.dropped
+        [Dropped(base + start, base + end, reason, field) for start, end, reason in region.dropped]
     )
     return ArgumentReading(arguments, failure, repairs, dropped, region.end)
 
@@ -204,18 +188,15 @@ def _strict_failure(failure: Failure | None, repairs: tuple[Repair, ...], field:
     return Failure("bad_arguments_syntax", first.name, words, first.position, field)
 
 
-def _read_call(region: Region) -> dict[str, Any]:
+def _read_form(region: Region) -> dict[str, Any]:
     region.cut_tail()
-    if region.text[region.low : region.low + 1] not in ("(", "（"):
-        raise region.malformed(Malformed(region.low, None, "a parenthesis is wanted"))
-    return read_call(region, region.low)
-
-
-def _read_bracket(region: Region) -> dict[str, Any]:
-    region.cut_tail()
-    if region.text[region.low : region.low + 1] not in ("[", "［"):
-        raise region.malformed(Malformed(region.low, None, "a bracket is wanted"))
-    return read_bracket(region, region.low)
+    match region.text[region.low : region.low + 1]:
+        case "(" | "（":
+            return read_call(region, region.low)
+        case "[" | "［":
+            return read_bracket(region, region.low)
+    words = "a parenthesis or a bracket is wanted"
+    raise region.malformed(Malformed(region.low, None, words))
 
 
 def _read(region: Region) -> dict[str, Any]:
@@ -223,15 +204,15 @@ def _read(region: Region) -> dict[str, Any]:
     region.cut_tail()
     if region.low < region.high:
         _take_off_fence(region)
-    if region.low >= region.high or says_nothing(region):
-        return _read_nothing(region)
-    here = region.text[region.low]
-    if here in "{｛":
+    here = region.text[region.low] if region.low < region.high else ""
+    if here and here in "{｛":
         return _read_object(region, region.low)
-    if here in "[［":
+    if here and here in "[［":
         return _read_list(region)
     if here in CLOSERS_OF:
         return _read_quoted(region)
+    if not here or says_nothing(region):
+        return _read_nothing(region)
     return _read_text(region) if region.text_forms else _read_other(region)
 
 
@@ -415,7 +396,7 @@ def _read_named_form(region: Region) -> dict[str, Any] | None:
     if text[low] in "(（":
         return read_call(region, low)
     start = low + len("functions.") if text.startswith("functions.", low) else low
-    for name in sorted(region.offered | {region.tool.name}, key=len, reverse=True):
+    for name in sorted({*region.offered, region.tool.name}, key=len, reverse=True):
         if not name or not text.startswith(name, start, region.high):
             continue
         at = start + len(name)
@@ -435,6 +416,9 @@ def _read_named_form(region: Region) -> dict[str, Any] | None:
 
 def _read_after_prose(region: Region) -> dict[str, Any] | None:
     """Read the one object of a text that begins with prose, if the schema takes it."""
+    name = single_text_parameter(region.tool) if region.text_forms else None
+    if name and holds_program(region) and not holds_key(region.text[region.low :], name):
+        return None
     found = _find_object(region, region.low)
     if found is None:
         return None
@@ -442,7 +426,7 @@ def _read_after_prose(region: Region) -> dict[str, Any] | None:
     text = region.text
     follows = text[end : region.line_end(end)].strip(SPACES + ".。`*")
     said = follows and not follows.startswith(("<!--", "//", "#", "<|", "</"))
-    if region.text_forms and single_text_parameter(region.tool) is not None and said:
+    if name is not None and said:
         bad = Malformed(at, None, "an object stands inside a sentence")
         raise region.malformed(bad)
     second = _find_object(region, end)

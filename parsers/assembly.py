@@ -1,9 +1,10 @@
-"""Put the pieces of a stream together into one assistant message, and count its tokens.
+"""Put the pieces of a stream together into one assistant message.
 
 Mends what the transport did (index, ids, null and whole pieces); may not judge names or arguments.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,18 +13,11 @@ from typing import Any
 from parsers.events import DONE
 from parsers.faults import decode_json, find_complaint, judge_finish
 from parsers.types import Repair
+from parsers.usage import Usage, as_usage, count_tokens
 
+_OF_A_CALL = ("function", "name", "id", "arguments", "index", "type", "custom", "input")
+_OF_AN_ENTRY = {"name", "index", "id", "type", "function"}
 _JOINED = ("content", "reasoning_content", "reasoning", "thinking", "refusal")
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one reply as the endpoint counted them; None where it did not say."""
-
-    prompt: int | None = None
-    completion: int | None = None
-    cached: int | None = None
-    reasoning: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +52,10 @@ class _Slot:
     index: int | None
     id: Any = None
     name: str = ""
+    odd_name: Any = None
+    """What stood in the name's place and is no text."""
+    odd: Any = None
+    """An entry that is no object."""
     pieces: list[Any] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     """Where, without an index, an entry named the slot again: pieces[mark:] may be a new call."""
@@ -77,6 +75,12 @@ class _Answer:
     newest: dict[int, _Slot] = field(default_factory=dict)
     by_id: dict[Any, _Slot] = field(default_factory=dict)
     legacy: _Slot | None = None
+    spelled: list[str] = field(default_factory=list)
+    """The pieces of calls that came as a text of JSON."""
+    legacy_spelled: list[str] = field(default_factory=list)
+    by_delta: bool = False
+    again: "_Answer | None" = None
+    """The calls of a whole message that came behind those of deltas."""
     finish: str | None = None
     repairs: dict[str, None] = field(default_factory=dict)
 
@@ -98,15 +102,33 @@ class _Answer:
                 if value is not None and value != "":
                     texts.setdefault(key, []).append(value)
             elif key == "tool_calls":
-                for one in as_entries(value):
-                    self._take_entry(one)
+                self._taker(whole=texts is self.whole).take_entries(value)
             elif key == "function_call":
                 self._take_legacy(value)
             elif value is not None:
                 self.other[str(key)] = _grown(self.other.get(str(key)), value)
 
+    def _taker(self, *, whole: bool) -> "_Answer":
+        """Return who takes calls: those of a whole message stand apart where deltas brought some."""
+        if not whole:
+            self.by_delta = True
+            return self
+        if not (self.by_delta and self.slots):
+            return self
+        self.again = self.again or _Answer()
+        return self.again
+
+    def take_entries(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.spelled.append(value)
+            return
+        for one in as_entries(value):
+            self._take_entry(one)
+
     def _take_legacy(self, value: Any) -> None:
-        if isinstance(value, Mapping):
+        if isinstance(value, str):
+            self.legacy_spelled.append(value)
+        if isinstance(value, Mapping) and value:
             self.legacy = self.legacy or _Slot(None)
             _grow(self.legacy, {"function": value})
 
@@ -114,7 +136,7 @@ class _Answer:
         if not isinstance(one, Mapping):
             self.repairs["null_entry" if one is None else "odd_entry"] = None
             if one is not None:
-                self.slots.append(_Slot(None, entry={"function": one}))
+                self.slots.append(_Slot(None, odd=one))
             return
         slot = self._slot(one)
         _grow(slot, one)
@@ -163,12 +185,24 @@ class _Answer:
             pieces = self._pieces(key)
             if pieces:
                 out[key] = _joined(pieces)
-        calls = [call for slot in self.slots for call in self._calls(slot)]
+        calls = self.calls()
+        if self.again is not None:
+            calls += _not_said(self.again.calls(), calls)
         if calls:
             out["tool_calls"] = calls
+        legacy = _decoded("".join(self.legacy_spelled))
+        if isinstance(legacy, Mapping):
+            self._take_legacy(legacy)
         if self.legacy is not None:
             out["function_call"] = _written(self.legacy, self.legacy.pieces)["function"]
         return out
+
+    def calls(self) -> list[Any]:
+        """Return the calls; an entry that is no object stands among them as it came."""
+        told, self.spelled = "".join(self.spelled), []
+        for one in as_entries(told):
+            self._take_entry(one)
+        return [call for slot in self.slots for call in self._calls(slot)]
 
     def _pieces(self, key: str) -> list[Any]:
         grown, whole = self.texts.get(key, []), self.whole.get(key, [])
@@ -189,7 +223,9 @@ class _Answer:
         self.repairs["content_cumulative"] = None
         return pieces[-1:]
 
-    def _calls(self, slot: _Slot) -> list[dict[str, Any]]:
+    def _calls(self, slot: _Slot) -> list[Any]:
+        if slot.odd is not None:
+            return [slot.odd]
         if not slot.marks or _is_object(_arguments(slot.pieces)):
             return [_written(slot, slot.pieces)]
         edges = [0, *slot.marks, len(slot.pieces)]
@@ -203,6 +239,11 @@ def assemble(chunks: Iterable[Any]) -> Assembled:
     """Put the payloads of a stream (see `sse_events`) together: by index, pieces joined first.
 
     Looks for `error` before `choices`; what comes after `[DONE]` only counts for usage.
+
+    >>> from parsers import assemble
+    >>> pieces = [{"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo.")]
+    >>> assemble([*pieces, "[DONE]"]).message["content"]
+    'Hello.'
     """
     answers: dict[int, _Answer] = {}
     usage: dict[str, int] = {}
@@ -323,10 +364,28 @@ def later_finish(before: str | None, now: str | None) -> str | None:
 
 
 def as_entries(value: Any) -> list[Any]:
-    """Return a list of calls, also where one came without its list."""
+    """Return a list of calls, also where one came without its list, in a mapping or as JSON text.
+
+    A text that is none of these is an entry itself, since it may be a call that nothing can read.
+    """
+    if isinstance(value, str):
+        value = _decoded(value)
+    if isinstance(value, str):
+        return [value] if value.strip() else []
     if isinstance(value, Mapping):
-        return [value]
+        return [value] if any(key in value for key in _OF_A_CALL) else list(value.values())
     return list(value) if isinstance(value, list | tuple) else []
+
+
+def _decoded(text: str) -> Any:
+    """Return the object or list that a text holds, else the text."""
+    if text.lstrip()[:1] not in {"[", "{"}:
+        return text
+    try:
+        value = decode_json(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, Mapping | list) else text
 
 
 def as_index(value: Any) -> int | None:
@@ -353,6 +412,9 @@ def _key(given: Any) -> str:
 
 def _function(entry: Mapping[Any, Any]) -> Mapping[Any, Any]:
     inner = entry.get("function")
+    if isinstance(inner, str) and inner.strip():
+        decoded = _decoded(inner)
+        inner = decoded if isinstance(decoded, Mapping) else {**entry, "name": inner}
     if isinstance(inner, Mapping):
         return inner
     custom = entry.get("custom")
@@ -374,7 +436,9 @@ def _grow(slot: _Slot, entry: Mapping[Any, Any]) -> None:
         if key in {"arguments", "input"}:
             slot.pieces += [] if value is None else [value]
             slot.function.setdefault(str(key), None)
-        elif value is not None and key not in {"name", "index", "id", "type"}:
+        elif key == "name" and value is not None and not isinstance(value, str):
+            slot.odd_name = value
+        elif value is not None and key not in _OF_AN_ENTRY:
             slot.function[str(key)] = _grown(slot.function.get(str(key)), value)
     if function is not entry:
         for key, value in entry.items():
@@ -395,11 +459,40 @@ def _grown(before: Any, value: Any) -> Any:
 
 def _written(slot: _Slot, pieces: list[Any]) -> dict[str, Any]:
     """Return the call as a plain answer would carry it."""
-    function = {"name": slot.name or None, **slot.function}
+    function = {"name": slot.name or slot.odd_name, **slot.function}
     key = "input" if "input" in function and "arguments" not in function else "arguments"
     function[key] = _arguments(pieces)
-    held = slot.entry.get("function")
-    return {"id": slot.id, **slot.entry, "function": held if held is not None else function}
+    return {"id": slot.id, **slot.entry, "function": function}
+
+
+def _not_said(again: list[Any], before: list[Any]) -> list[Any]:
+    """Leave out the calls that repeat one of those before, one for one; an id may be lacking."""
+    calls = Counter(_saying(call) for call in before)
+    named = Counter((_saying(call), _id_of(call)) for call in before)
+    new = []
+    for call in again:
+        said, id_ = _saying(call), _id_of(call)
+        if calls[said] > 0 and (id_ is None or named[said, id_] > 0):
+            calls[said] -= 1
+            named[said, id_] -= 1
+        else:
+            new.append(call)
+    return new
+
+
+def _id_of(call: Any) -> Any:
+    return call.get("id") if isinstance(call, Mapping) else None
+
+
+def _saying(call: Any) -> tuple[str, str]:
+    """Return name and arguments of a call in one spelling."""
+    function = call.get("function") if isinstance(call, Mapping) else call
+    if not isinstance(function, Mapping):
+        return "", _dumped(function)
+    arguments = function.get("arguments", function.get("input"))
+    if isinstance(arguments, str):
+        arguments = _decoded(arguments)
+    return _dumped(function.get("name")), _dumped(arguments)
 
 
 def _arguments(pieces: list[Any]) -> Any:
@@ -452,76 +545,3 @@ def pair_surrogates(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-_PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "prompt": (
-        ("prompt_tokens",),
-        ("input_tokens",),
-        ("promptTokenCount",),
-        ("prompt_eval_count",),
-    ),
-    "completion": (
-        ("completion_tokens",),
-        ("output_tokens",),
-        ("candidatesTokenCount",),
-        ("eval_count",),
-    ),
-    "cached": (
-        ("prompt_tokens_details", "cached_tokens"),
-        ("input_tokens_details", "cached_tokens"),
-        ("prompt_cache_hit_tokens",),
-        ("cached_tokens",),
-        ("cache_read_input_tokens",),
-        ("cachedContentTokenCount",),
-    ),
-    "reasoning": (
-        ("completion_tokens_details", "reasoning_tokens"),
-        ("output_tokens_details", "reasoning_tokens"),
-        ("reasoning_tokens",),
-        ("thoughtsTokenCount",),
-    ),
-}
-
-
-def count_tokens(holder: Mapping[Any, Any], counts: dict[str, int]) -> None:
-    """Note the usage that a body, chunk or choice carries; counts grow, they are never summed."""
-    groq = holder.get("x_groq")
-    inner = groq.get("usage") if isinstance(groq, Mapping) else None
-    for usage in (holder.get("usage"), holder.get("usageMetadata"), inner):
-        if isinstance(usage, Mapping):
-            for name, places in _PLACES.items():
-                value = next(
-                    (n for place in places if (n := _number(usage, place)) is not None), None
-                )
-                if value is not None:
-                    counts[name] = max(value, counts.get(name, 0))
-    timings = holder.get("timings")
-    if isinstance(timings, Mapping):
-        _count_timings(timings, counts)
-
-
-def _count_timings(timings: Mapping[Any, Any], counts: dict[str, int]) -> None:
-    """Read llama.cpp's timings, whose `prompt_n` leaves the cached tokens out."""
-    cached = _number(timings, ("cache_n",))
-    prompt, predicted = _number(timings, ("prompt_n",)), _number(timings, ("predicted_n",))
-    if prompt is not None:
-        counts.setdefault("prompt", prompt + (cached or 0))
-    if predicted is not None:
-        counts["completion"] = max(predicted, counts.get("completion", 0))
-    if cached is not None:
-        counts["cached"] = max(cached, counts.get("cached", 0))
-
-
-def _number(usage: Mapping[Any, Any], place: tuple[str, ...]) -> int | None:
-    value: Any = usage
-    for key in place:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def as_usage(counts: dict[str, int]) -> Usage:
-    """Return what was counted."""
-    return Usage(*(counts.get(name) for name in ("prompt", "completion", "cached", "reasoning")))

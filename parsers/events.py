@@ -69,8 +69,8 @@ class EventReader:
                 self._data.append(value.removeprefix(" "))
             case "event":
                 self._name = value.strip()
-            case _ if line[0] == "{":
-                return self._bare_object(line)
+            case _ if line[0] == "{" or line.rstrip() == DONE:
+                return self._bare(line)
         return []
 
     def _decode(self, raw: bytes) -> str:
@@ -80,9 +80,9 @@ class EventReader:
             self.replaced = True
             return raw.decode(errors="replace")
 
-    def _bare_object(self, line: str) -> list[Any]:
-        payload = _payload(line)
-        return [*self._dispatch(), payload] if isinstance(payload, Mapping) else []
+    def _bare(self, line: str) -> list[Any]:
+        """Take a line without a field name; half an object is given as text, not passed over."""
+        return [*self._dispatch(), _payload(line)]
 
     def _dispatch(self) -> list[Any]:
         data, name = self._data, self._name
@@ -91,7 +91,12 @@ class EventReader:
 
 
 def sse_events(data: bytes | str) -> list[Any]:
-    """Return the payloads of a whole event stream; see `EventReader`."""
+    r"""Return the payloads of a whole event stream; see `EventReader`.
+
+    >>> from parsers import sse_events
+    >>> sse_events('data: {"choices": []}\n\ndata: [DONE]\n\n')
+    [{'choices': []}, '[DONE]']
+    """
     reader = EventReader()
     return [*reader.feed(as_bytes(data)), *reader.finish()]
 

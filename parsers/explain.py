@@ -33,9 +33,15 @@ _LISTED = 12
 
 
 def explain(reading: Reading, text: str) -> str:
-    """Tell in a few lines what was read, mended, dropped or refused, with a caret at each place.
+    r"""Tell in a few lines what was read, mended, dropped or refused, with a caret at each place.
 
     `text` is what was read; places in another field (`calls[0].arguments`) are named only.
+
+    >>> from parsers import Tool, explain, parse_react
+    >>> price = Tool("get_price", "Get a price.", {"type": "object", "properties": {}})
+    >>> text = 'Action: get_price\nAction Input: {"product": "pen"}'
+    >>> explain(parse_react(text, [price]), text)
+    'call: get_price {"product": "pen"}'
     """
     lines = [*_outcome(reading)]
     for repair in reading.repairs[:_LISTED]:
@@ -54,7 +60,12 @@ def explain(reading: Reading, text: str) -> str:
 
 
 def correction(reading: Reading) -> str:
-    """Give the sentence that tells a model what was wrong with its reply; "" if nothing was."""
+    """Give the sentence that tells a model what was wrong with its reply; "" if nothing was.
+
+    >>> from parsers import correction, parse_react
+    >>> correction(parse_react("Final Answer: 3 euros", []))
+    ''
+    """
     failures = [reading.failure, *(call.failure for call in reading.calls)]
     told = dict.fromkeys(_sentence(failure) for failure in failures if failure is not None)
     return " ".join(list(told)[:_LISTED])

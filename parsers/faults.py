@@ -32,7 +32,9 @@ _CONTEXT = re.compile(
     r"|(?:prompt|input|conversation|messages?) (?:is|are) too long|prompt[ _]too[ _]long"
     r"|too many input tokens|reduce the length of|model token limit|range of input length"
     r"|exceeds? the (?:maximum|max) (?:number of |input |allowed )?(?:input )?tokens"
-    r"|max(?:imum)?_prompt_tokens|上下文长度|超出.{0,8}长度"
+    r"|max(?:imum)?_prompt_tokens|上下文长度|超出.{0,8}长度|prompt.{0,4}超长|输入.{0,4}超长"
+    r"|longer than the maximum model length|too many tokens: size limit"
+    r"|tokens\W{1,4}max_new_tokens\W must be"
 )
 _PER_TIME = re.compile(r"per (?:min|hour|day|second)|\b[tr]p[md]\b")
 _OUR_TEXT = re.compile(
@@ -43,22 +45,28 @@ _PARSER = re.compile(
     r"failed to parse|error parsing tool call|tool_use_failed|failed_generation"
     r"|malformed_function_call|failed to call a function"
     r"|output_parse_failed|generated output that could not be parsed|invalid diff|less tool calls"
+    r"|model produced invalid content|xml syntax error on line"
+    r"|unexpected tokens remaining in message header|harmonyerror"
 )
 _SET_UP = re.compile(
     r"jinja|enable[-_]auto[-_]tool[-_]choice|tool[-_]call[-_]parser|roles must alternate"
     r"|(?:does not|doesn't|not|no endpoints found that) support (?:for )?"
     r"(?:tools?\b(?![ _]choice)|tool use|tool[- ]?calling|functions?\b|function[- ]?calling)"
     r"|(?:tools?|tool use|tool calling|function calling) (?:is|are) not (?:supported|enabled)"
+    r"|is not callable: .{1,60} at row \d"
 )
 _LOADING = re.compile(r"loading model|model (?:is )?(?:still )?loading|model is not ready")
 _LIMITED = re.compile(
     r"rate[ _-]?limit|too[ _]many[ _]requests|overloaded|resource_exhausted|insufficient_quota"
-    r"|throttl|insufficient[ _](?:balance|credits|funds)|quota_exceeded"
+    r"|throttl|insufficient[ _](?:balance|credits|funds)|quota_exceeded|欠费|余额不足"
 )
-_UNPAID = re.compile(r"insufficient[ _](?:quota|balance|credits?|funds)|payment required")
+_UNPAID = re.compile(
+    r"insufficient[ _](?:quota|balance|credits?|funds)|payment required|exceeded_current_quota"
+    r"|欠费|余额不足"
+)
 _FILTERED = re.compile(
     r"content[ _]filter|content_policy|content management policy|responsibleai|data_inspection"
-    r"|datainspectionfailed|input_sensitive|output_sensitive"
+    r"|datainspectionfailed|input_sensitive|output_sensitive|敏感内容"
 )
 _TYPES: tuple[tuple[re.Pattern[str], int], ...] = (
     (_LIMITED, 429),
@@ -365,6 +373,11 @@ def judge_words(complaint: Complaint | None, status: int) -> Failure | None:
     if _LOADING.search(words):
         return Failure("endpoint_error", "loading", said, field="body", retryable=True)
     return None
+
+
+def names_status(complaint: Complaint) -> bool:
+    """Say whether a complaint names a kind of refusal, by a number or in a server's own word."""
+    return complaint.status is not None or _LIMITED.search(complaint.words) is not None
 
 
 def _typed_status(words: str) -> int:

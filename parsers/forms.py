@@ -23,6 +23,8 @@ _LABEL_LIKE = regex.compile(
 )
 _CALL_LIKE = regex.compile(r"[\p{L}_][\p{L}\p{N}_.]*+\([^\n]*+\Z")
 _CALLED = regex.compile(r"\(\s*+(?:[\"'“]|[\p{L}_][\p{L}\p{N}_]*+\s*+=(?!=))")
+_DATA_FENCE = regex.compile(r"(?i)[`~](?:json|ya?ml|toml|xml)\w*+\s*+\Z")
+_ASSIGNED = regex.compile(r"[\p{L}_][\p{L}\p{M}\p{N}_]++ ?=(?!=) ?[^\s=]")
 _TAGGED = regex.compile(r"<[\p{L}_][^<>\n]{0,60}>[^\n]*+\Z")
 _QUOTED_LIST = regex.compile(r"(?:(?:\"[^\"\n]*+\"|'[^'\n]*+'|“[^“”\n]*+”)\s*+[,，、]?\s*+)++\Z")
 _ASSIGNS = (":", "：", "=", "＝", "->", "→")
@@ -220,6 +222,8 @@ def _other_form(region: Region, name: str, value: str) -> str | None:
     if _assigns(value, properties(region.tool)):
         return "a parameter's name stands inside the text"
     is_code = name.casefold() in _CODE
+    if not is_code and _ASSIGNED.match(value):
+        return "it looks like a key, but the tool has no such parameter"
     if not is_code and _CALL_LIKE.match(value) and value.endswith(")") and _CALLED.search(value):
         return "it looks like a call"
     if not is_code and _TAGGED.match(value) and "</" in value:
@@ -272,6 +276,8 @@ def read_pairs(region: Region) -> dict[str, Any] | None:
     except Refused:
         if known or not alone or _LABEL_LIKE.match(region.text, region.low, region.high):
             raise
+        return None
+    if holds_program(region) and not named.keys() & {*properties(region.tool)}:
         return None
     region.mark("key_value_form", region.low)
     if region.finish_reason == "length" and region.text[end - 1] not in "\"'”’]}":
@@ -400,11 +406,12 @@ def read_bare(region: Region) -> dict[str, Any]:
     text, low = region.text, region.low
     if name is None:
         raise region.shape(low, "a bare value")
-    if _LABEL_LIKE.match(text, low, region.high):
+    label = _LABEL_LIKE.match(text, low, region.high)
+    if label and not ("=" in label[0] and holds_program(region)):
         words = "it looks like a key, but the tool has no such parameter"
         raise region.malformed(Malformed(low, None, words))
     end = _paragraph_end(region)
-    if _holds_key(text[low:end], name):
+    if holds_key(text[low:end], name):
         raise region.malformed(Malformed(low, None, "an object stands inside a sentence"))
     if region.finish_reason == "length" and end >= region.high and not region.outer:
         raise region.cut(Cut(end, "the text may go on"))
@@ -416,7 +423,15 @@ def read_bare(region: Region) -> dict[str, Any]:
     return region.settle(_as_text(region, name, value, low), low, end)
 
 
-def _holds_key(text: str, name: str) -> bool:
+def holds_program(region: Region) -> bool:
+    """Tell whether the window is a fence, not said to hold data, for a tool that takes code."""
+    name = single_text_parameter(region.tool)
+    if not region.text_forms or not region.outer or name is None or name.casefold() not in _CODE:
+        return False
+    return _DATA_FENCE.search(region.text, max(0, region.low - 20), region.low) is None
+
+
+def holds_key(text: str, name: str) -> bool:
     """Tell whether text that would be the parameter's value has the parameter's own key in it."""
     brace = min((at for at in map(text.find, "{｛") if at >= 0), default=-1)
     return brace >= 0 and any(f"{mark}{name}{mark}" in text[brace:] for mark in ('"', "'", '\\"'))

@@ -4,7 +4,7 @@ It only says what stands where. It names no tool, reads no value and decides no 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
 from typing import Literal, NamedTuple
@@ -70,7 +70,7 @@ _LINE = (
     rf"(?P<marks>{_MARK}{{0,64}}+)"
     rf"(?:(?P<word>{_words(*_NAMES)}){_TAIL}|(?P<fence>```+|~~~+)(?P<info>[^\n`]*+)$)"
 )
-_LABELS = regex.compile(rf"(?mi)^{_LINE}")
+_LABELS = regex.compile(rf"(?mi)^(?![^\S\n]*+$){_LINE}")
 _LABELS_CR = regex.compile(
     r"(?mi)(?:^|(?<=[\r\u2028\u2029]))" + _LINE.replace("$", r"(?=[\r\n]|\Z)")
 )
@@ -138,51 +138,79 @@ def find_marks(text: str) -> tuple[list[Mark], bool]:
     """
     marks: list[Mark] = []
     limit = len(text)
-    found = list(islice(_labelled_lines(text), MAX_MARKS))
-    for match in found:
-        written, start = match[0], match.start()
-        shape = _known[written] if written in _known else _learn(written, match)
+    found = 0
+    for start, shape in islice(_labelled_lines(text), MAX_MARKS):
+        found += 1
         if shape:
             marks.append(_mark(shape, start))
-    if len(found) >= MAX_MARKS:
+    if found >= MAX_MARKS:
         limit = marks[-1].start if marks else 0
     if "<" not in text:
         return marks, limit < len(text)
     tags = _think_tags(text)
     ends = [Mark("end", m.start(), m.end()) for m in islice(_ENDS.finditer(text), MAX_MARKS)]
     limit = min([limit, *(some[-1].start for some in (tags, ends) if len(some) >= MAX_MARKS)])
-    every = sorted([*marks, *tags, *ends], key=_start)
+    glued = any(text.find("|>", mark.start, mark.end) >= 0 for mark in marks)
+    order = (lambda mark: _behind_tokens(text, mark)) if glued else _start
+    every = sorted([*ends, *marks, *tags], key=order)
     return [mark for mark in every if mark.start <= limit], limit < len(text)
 
 
-def _labelled_lines(text: str) -> Iterator["regex.Match[str]"]:
-    """Match at the start of each line; one by one where lines are long, since that is faster."""
+_start = attrgetter("start")
+
+
+def _behind_tokens(text: str, mark: Mark) -> int:
+    """Order a label behind the tokens before its word: one of them may end the reply."""
+    return max(mark.start, text.rfind("|>", mark.start, mark.end) if mark.word else -1)
+
+
+def _labelled_lines(text: str) -> Iterator[tuple[int, "_Shape | None"]]:
+    """Look at the start of each line; one by one where lines are long, since that is faster."""
     if "\r" in text or "\u2028" in text or "\u2029" in text:
-        yield from _LABELS_CR.finditer(text)
+        for match in _LABELS_CR.finditer(text):
+            yield match.start(), _shape_of(match)
     elif text.count("\n") * _SHORT_LINE > len(text):
-        yield from _LABELS.finditer(text)
+        for match in _LABELS.finditer(text):
+            yield match.start(), _shape_of(match)
     else:
         line = 0
         while line >= 0:
-            if match := _BEHIND.match(text, line):
-                yield match
+            colon = text.find(":", line, line + _LONGEST)
+            plain = _PLAIN.get(text[line : colon + 1]) if colon > 0 else None
+            if plain and not text.startswith("*", colon + 1):
+                yield line, plain
+            elif label := _BEHIND.match(text, line):
+                yield line, _shape_of(label)
             end = text.find("\n", line)
             line = end + 1 if end >= 0 else -1
 
 
-_start = attrgetter("start")
 _Shape = tuple[Kind, int, bool, str, bool, bool]
 """What a mark is apart from its place: kind, length, exact, word, bare, bold."""
 
 
 _known: dict[str, _Shape | None] = {}
+_PLAIN: dict[str, _Shape] = {
+    f"{word}:": (KINDS[word.casefold().replace(" ", "")], len(word) + 1, exact, word, False, False)
+    for word, exact in {
+        "Thought": True,
+        "Action": True,
+        "Action Input": True,
+        "Observation": False,
+        "Final Answer": True,
+    }.items()
+}
+"""The labels as asked for, which need no pattern."""
+_LONGEST = max(map(len, _PLAIN))
 
 
-def _learn(written: str, match: "regex.Match[str]") -> _Shape | None:
-    """Remember a shape: replies write their labels the same way again and again."""
-    if len(_known) >= _MAX_KNOWN:
-        _known.clear()
-    _known[written] = _shape(match)
+def _shape_of(match: "regex.Match[str]") -> _Shape | None:
+    """Remember shapes: replies write their labels the same way again and again."""
+    written: str = match[0]
+    if written not in _known:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[written] = _shape(match)
     return _known[written]
 
 
@@ -298,14 +326,17 @@ _AFTER = frozenset(",，、:：}])）］｝/#<;；")
 class Values:
     """Tell where the values of a text end, so that a label inside one is no label.
 
-    A value that nothing closes ends at the first label outside its strings. `open` is set when a
-    string in it has no end, since text that is still to come could change where it ends.
+    A value that nothing closes ends at the first label or end token outside its strings: a reply
+    is over at its end token, whatever brackets may still come. `open` is set where text that is
+    still to come could change where a value ends.
     """
 
-    def __init__(self, text: str, labels: list[int]) -> None:
+    def __init__(self, text: str, labels: Iterable[int], ends: Iterable[int]) -> None:
         self.text = text
-        self.labels = labels
+        self.labels = [*labels, len(text)]
         """Where labels start, in order, and the end of the text."""
+        self.stops = sorted({*self.labels, *ends})
+        """Where labels and end tokens start, in order, and the end of the text."""
         self.open = False
         self._next = 0
         self._endless: set[str] = set()
@@ -313,17 +344,14 @@ class Values:
 
     def end(self, start: int) -> int:
         """Give the end of the value behind `start`, or `start` if there is none to guard."""
-        self._next = bisect_left(self.labels, start)
-        limit, pos = self.labels[self._next], start
+        self._next = bisect_left(self.stops, start)
+        limit, pos = self.stops[self._next], start
         while match := _OPENERS.search(self.text, pos, limit):
-            # A reply is over at its end token, whatever brackets may still come.
-            if _ENDS.search(self.text, pos, match.start()):
-                break
             end, closed = self._close(match.start())
             if not closed:
                 return end if end > match.start() else start
             if pos == start or end > limit:
-                limit = self._line_end(end)
+                limit = min(self._line_end(end), self.stops[bisect_left(self.stops, end)])
             pos = end
         return pos if pos > start else self._quoted(start)
 
@@ -333,13 +361,13 @@ class Values:
 
     def _close(self, begin: int) -> tuple[int, bool]:
         """Follow brackets and strings from an opener on: (end, whether it closed)."""
-        text, depth, pos, label = self.text, 0, begin, self._next
+        text, depth, pos, stop = self.text, 0, begin, self._next
         while match := _TOKENS.search(text, pos):
             at, token = match.start(), match[0]
-            while self.labels[label] < at:
-                if self.labels[label] >= pos:
-                    return self.labels[label], False
-                label += 1
+            while self.stops[stop] < at:
+                if self.stops[stop] >= pos:
+                    return self.stops[stop], False
+                stop += 1
             if token[0] in "{[(（［｛":
                 depth += len(token)
                 pos = match.end()
@@ -352,6 +380,10 @@ class Values:
                 pos = self._string(token, at, match.end(), begin)
                 if pos < 0:
                     return begin, False
+        stop = bisect_left(self.stops, pos)
+        if self.stops[stop] < len(text):
+            return self.stops[stop], False
+        self.open = True
         return begin, False
 
     def _string(self, quote: str, at: int, start: int, begin: int) -> int:
@@ -406,7 +438,7 @@ class Values:
         match = _SPACES.match(self.text, start)
         begin = match.end() if match else start
         quote = self.text[begin : begin + 1]
-        if begin > self.labels[self._next] or quote not in _CLOSER or quote in self._endless:
+        if begin > self.stops[self._next] or quote not in _CLOSER or quote in self._endless:
             return start
         close = _CLOSER[quote].match(self.text, begin + 1)
         if close is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import regex
 
-from parsers.arguments import ArgumentReading, read_arguments, read_bracket_form, read_call_form
+from parsers.arguments import ArgumentReading, read_arguments, read_form
 from parsers.extents import value_end
 from parsers.names import match_name
 from parsers.region import INPUT_KEYS, SPACES, open_envelope
@@ -21,7 +21,7 @@ from parsers.schema import takes
 from parsers.types import Call, Failure, Level, Repair, Tool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeakReading:
     """Calls found in markup, the span [start, end) they stand in, and the markup's name.
 
@@ -38,7 +38,7 @@ class LeakReading:
     repairs: tuple[Repair, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Found:
     """One call in markup: what was read of it, and where it stands."""
 
@@ -71,6 +71,11 @@ class _Source:
             raise _Exhausted
 
 
+def begins_markup(text: str, start: int, end: int) -> bool:
+    """Whether native markup of a call begins at a place."""
+    return text[start : start + 1] in _FIRST and _MARKERS.match(text, start, end) is not None
+
+
 class _Exhausted(Exception):  # noqa: N818
     """Too much of the text was looked at in vain."""
 
@@ -92,6 +97,9 @@ _MARKERS = regex.compile(
     rf"|(?P<qwen>✿FUNCTION✿[ \t]*+[:：]?)"
     rf"|(?P<harmony>\bto=(?:functions\.)?(?=[\p{{L}}_]))"
 )
+_FIRST = frozenset("<[✿")
+_SIGNS = ("<", "[TOOL_CALLS]", "✿FUNCTION✿", "to=")
+"""One of these stands in every marker: most texts hold none, and need no search."""
 _NAME = regex.compile(r"[\p{L}_][\p{L}\p{M}\p{N}_.:\-]*+")
 _SPACE = regex.compile(r"\s*+")
 _TAG_CLOSE = regex.compile(r"</?(?:tool_calls?|function_calls?)>|<\|/?tool_calls?(?:_end)?\|>")
@@ -116,7 +124,7 @@ _QWEN_ARGUMENTS = regex.compile(r"\s*+✿ARGS✿[ \t]*+[:：]?\s*+")
 _MISTRAL_HEAD = regex.compile(r"(?:\[CALL_ID\][\w\-]{1,40})?(?:\[ARGS\])?\s*+")
 _OBJECT_START = regex.compile(
     r"[\[{]\s*+(?:\{\s*+)?[\"'](?:name|tool|tool_name|action|function|tool_call|tool_calls|arguments"
-    r"|parameters|id|type)[\"']\s*+:"
+    r"|parameters|id|type|thought|reasoning)[\"']\s*+:"
 )
 _WRITTEN_NAME = regex.compile(
     r"[\"'](?:name|tool|tool_name|action|function)[\"']\s*+:\s*+[\"']([^\"'\n]{1,120})[\"']"
@@ -249,7 +257,7 @@ def _by_marker(source: _Source) -> tuple[str, list[_Found]]:
     """Read every marker in turn; what one marker's calls cover is not looked at again."""
     found: list[_Found] = []
     form = ""
-    at = 0
+    at = 0 if any(sign in source.text for sign in _SIGNS) else len(source.text)
     while len(found) < _MAX_CALLS:
         marker = _MARKERS.search(source.text, at)
         if not marker or marker.lastgroup is None:
@@ -756,12 +764,11 @@ def _expression(source: _Source, start: int, at: int, *, any_name: bool = False)
     name = _NAME.match(text, at)
     if not name:
         return []
+    behind = _skip(text, name.end())
+    if text[behind : behind + 1] not in ("(", "（", "[", "{"):
+        return []
     written = name.group().removesuffix(".call")
     tool = source.tool(written)
-    behind = _skip(text, name.end())
-    here = text[behind : behind + 1]
-    if here not in ("(", "（", "[", "{"):
-        return []
     if tool is None and not (any_name and _KEYWORD.match(text, behind)):
         return []
     end = value_end(text, behind)
@@ -777,13 +784,13 @@ def _read_form(source: _Source, tool: Tool, start: int, end: int) -> ArgumentRea
     """Read `(…)`, `[…]` or `{…}`; none of them is a repair here, where the form is the leak."""
     text = source.text
     cut = source.finish_reason if end >= len(text) else None
-    payload, here = text[start:end], text[start]
-    if here in "(（":
-        return read_call_form(
-            payload, tool, dialect="call", finish_reason=cut, field=source.field, base=start
-        )
-    if here == "[":
-        return read_bracket_form(
-            payload, tool, dialect="bracket", finish_reason=cut, field=source.field, base=start
-        )
-    return _read(source, tool, start, end)
+    if text[start] == "{":
+        return _read(source, tool, start, end)
+    return read_form(
+        text[start:end],
+        tool,
+        dialect="bracket" if text[start] == "[" else "call",
+        finish_reason=cut,
+        field=source.field,
+        base=start,
+    )

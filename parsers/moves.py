@@ -15,14 +15,9 @@ from typing import Any, Literal
 import regex
 
 from parsers import schema
-from parsers.arguments import (
-    ArgumentReading,
-    open_envelope,
-    read_arguments,
-    read_bracket_form,
-    read_call_form,
-)
+from parsers.arguments import ArgumentReading, open_envelope, read_arguments, read_form
 from parsers.labels import ANSWER_NAME, OBJECT, TURN_END, Mark, cut_token, find_inline
+from parsers.leaks import begins_markup
 from parsers.names import NameReading, match_name
 from parsers.steps import Layout, Offered, Part, Span
 from parsers.types import Call, Dialect, Dropped, Failure, FailureKind, Repair, Tool
@@ -82,6 +77,9 @@ _NO_ACTION = regex.compile(
     r"|(?:无|没有)(?:工具|行动|动作|操作|合适))"
 )
 _CLOSERS = {"[": "]］", "(": ")）", "（": ")）", "［": "]］"}
+_BRACKETS = {
+    opens: regex.compile(f"[{regex.escape(opens + closes)}]") for opens, closes in _CLOSERS.items()
+}
 _LEADING_FENCE = regex.compile(r"(?:```+|~~~+)[^\n`{\[]*+\n(?!\s*+[{｛\[])")
 _TRAILING = regex.compile(rf"(?:{TURN_END}|<\|\w{{1,40}}\|>|<｜[^｜\n]{{1,40}}｜>)\s*+")
 _FENCE_LINE = regex.compile(r"(?m)^[ \t]*+(?:```+|~~~+)([^\n`]*+)$")
@@ -90,7 +88,10 @@ _BRACE = regex.compile(r"[{｛]")
 _PAIR = regex.compile(
     r"(?m)(?:^|[\s,，(（])[\"'`]?([\p{L}_$][\p{L}\p{M}\p{N}_$.\-]*+)[\"'`]?\s*+[:：=＝]"
 )
-_QUOTED = regex.compile(r"(?s)(?P<value>\".*\"|\{.*\})")
+_QUOTED = regex.compile(
+    r"(?s)(?:[\p{L}_][\p{L}\p{N}_]*+\s*+=\s*+)?+"
+    r"(?:(?P<json>\".*\"|\{.*\})|'(?P<text>[^'\\]*+)'|“(?P<text>[^“”]*+)”)"
+)
 _NOTHING = frozenset({"", "none", "n/a", "na", "null", "无", "{}"})
 _SHOWN = 80
 _NEAR = 60
@@ -141,10 +142,10 @@ class Notes:
         """Note what was mended in a value."""
         self.repairs += reading.repairs
         self.dropped += reading.dropped
-        if any(repair.name == "closers_added" for repair in reading.repairs):
-            self.strict.add("truncated_output")
         if reading.repairs or reading.dropped:
             self.strict.add("bad_arguments_syntax")
+        if any(repair.name == "closers_added" for repair in reading.repairs):
+            self.strict.add("truncated_output")
 
     def drop(self, start: int, end: int, reason: str) -> None:
         """Note text that is left out."""
@@ -182,7 +183,7 @@ class Move:
         return bool(self.answer) or self.cut
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Value:
     """One input of an action: [start, end) of the text, its form, and what it says."""
 
@@ -206,7 +207,8 @@ class MoveReader:
     ) -> None:
         self.text, self.tools, self.dialect = text, tools, dialect
         self.finish, self.layout, self.offered = finish_reason, layout, offered
-        self.names = tuple(tool.name for tool in tools)
+        self.by_name = {tool.name: tool for tool in tools}
+        self.names = tuple(self.by_name)
         self.spans = sorted([*layout.blocks, *layout.fences])
         self.plain = blank(text, self.spans)
         """The text with think blocks and the fence around a step as spaces."""
@@ -238,6 +240,14 @@ class MoveReader:
         move = Move("call", part.start, end)
         if "\n" in self.plain[start:begin] or not all(item.exact for item in inputs):
             move.notes.order("label_form", part.start)
+        tool = self.by_name.get(self.plain[begin:stop].rstrip())
+        if tool is not None:
+            return self._value(move, tool, (begin + len(tool.name), stop, end), inputs)
+        return self._read_odd_action(move, (begin, stop, end), inputs)
+
+    def _read_odd_action(self, move: Move, place: tuple[int, int, int], inputs: list[Part]) -> Move:
+        """Read an action whose line is not just an offered name."""
+        begin, stop, end = place
         if fence := _LEADING_FENCE.match(self.plain, begin, end):
             begin = skip(_SPACE, self.plain, fence.end(), end)
             stop = skip(_LINE, self.plain, begin, end)
@@ -253,14 +263,14 @@ class MoveReader:
         if _NO_ACTION.match(line) and not any(name in line for name in self.names):
             move.kind = "none"
             move.end = max([end, *(item.end for item in inputs)])
-            move.notes.order("no_action", part.start)
+            move.notes.order("no_action", move.start)
             return move
         if OBJECT.match(self.plain, begin, end):
             return self._object_action(move, (begin, end), inputs)
         if not line.strip() and len(inputs) == 1 and self._holds_object(inputs[0]):
             return self._object_action(move, self._region(inputs[0]), [])
         name = match_name(line, self.tools, where="text", base=begin)
-        if name.tool is None:
+        if name.tool is None or begins_markup(self.plain, begin, stop):
             return self._nameless(move, name, line, (begin, stop, end), inputs)
         move.notes.name(name.repairs)
         return self._value(move, name.tool, (begin + name.end, stop, end), inputs)
@@ -313,7 +323,19 @@ class MoveReader:
             move.notes.drop(stop, end, "text_before_input")
         if on_line is not None:
             readings = [on_line, *(item for item in readings if not self._is_nothing(item))]
-        return self._merged(move, tool, readings)
+        move = self._merged(move, tool, readings)
+        if inputs and (other := self._name_alone(tool, stop, end)) is not None:
+            self.refuse_another(move, other)
+        return move
+
+    def _name_alone(self, tool: Tool, start: int, end: int) -> int | None:
+        """Find another tool's name that has a line to itself between a name and its input."""
+        between = self.plain[start:end]
+        if not between.strip():
+            return None
+        lines = {line.strip(" \t-*`") for line in between.splitlines()}
+        other = next((name for name in self.names if name in lines and name != tool.name), None)
+        return None if other is None else start + between.find(other)
 
     def _labelled(self, tool: Tool, part: Part) -> _Value:
         start, end = self._region(part)
@@ -343,9 +365,7 @@ class MoveReader:
         if labelled and _EMPTY_FORM.match(self.plain, start, stop):
             move.notes.order("empty_parentheses", start)
             return None
-        bracket = sign in "[［"
-        read = read_bracket_form if bracket else read_call_form
-        reading = read(
+        reading = read_form(
             self.plain[start:end],
             tool,
             finish_reason=self._finish(end),
@@ -357,7 +377,7 @@ class MoveReader:
         if unsure and _is_remark(self.plain[start:stop]):
             move.notes.name([Repair("name_remark", start)])
             return None
-        return _Value("bracket" if bracket else "call", start, end, reading)
+        return _Value("bracket" if sign in "[［" else "call", start, end, reading)
 
     def _unlabelled(self, move: Move, tool: Tool, place: tuple[int, int, int]) -> Move:
         """Read an object or pairs behind the name without a label, or nothing at all."""
@@ -560,6 +580,8 @@ def _two_answers(position: int) -> Failure:
 
 def _is_cumulative(values: list[dict[str, Any] | None]) -> bool:
     """Whether each of several inputs holds all of the one before it."""
+    if len(values) == 1:
+        return True
     texts = [
         {key: as_json(item) for key, item in value.items()} for value in values if value is not None
     ]
@@ -591,10 +613,10 @@ def _one_text(value: Any) -> str | None:
 
 def _closing(text: str, start: int, end: int, opener: str) -> int | None:
     """Find the bracket that closes an answer: the matching one, else the last one."""
-    opens, closes = opener, _CLOSERS[opener]
+    closes = _CLOSERS[opener]
     depth = 1
-    for match in regex.finditer(rf"[{regex.escape(opens + closes)}]", text, pos=start, endpos=end):
-        depth += 1 if match[0] in opens else -1
+    for match in _BRACKETS[opener].finditer(text, start, end):
+        depth += 1 if match[0] == opener else -1
         if depth == 0:
             return match.start()
     last = max(text.rfind(sign, start, end) for sign in closes)
@@ -606,8 +628,10 @@ def _unquoted(answer: str) -> str:
     match = _QUOTED.fullmatch(answer)
     if match is None:
         return answer
-    with suppress(ValueError):
-        value = json.loads(match["value"])
+    if match["text"] is not None:
+        return str(match["text"]).strip()
+    with suppress(ValueError, RecursionError):
+        value = json.loads(match["json"])
         text = value if isinstance(value, str) else _one_text(value)
         return (text or "").strip()
     return answer

@@ -3,6 +3,7 @@
 A text's action line may say more than the name; a native `name` may not.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -25,7 +26,7 @@ NAME_REPAIRS: dict[str, str] = {
 """Every repair that can be made to a name, with a sentence for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NameReading:
     """The tool that a name means, or the failure.
 
@@ -53,6 +54,7 @@ _NEGATION = regex.compile(
     r"(?i)\b(?:not|no|never|none|without|instead of|rather than|don't|dont|cannot|can't|avoid|skip)\b"
     r"|不|别|無|无|勿|没|未|非"
 )
+_OTHER_VALUE = regex.compile(r"[{｛]|(?<=[\p{L}\p{M}\p{N}_])[(\[（［]")
 _REMARK_ONLY = regex.compile(r"[\s.。．,，;；:：!！?？…]*+\Z")
 _MAX_LINE = 4000
 """A name is sought in so many characters of its line; no tool's name is near that long."""
@@ -89,7 +91,7 @@ def match_name(
         start = _behind_spaces(written)
         failure = Failure(failure.kind, failure.detail, failure.message, base + start, field)
         return NameReading(None, (), failure, end)
-    return NameReading(tool, tuple(Repair(name, base, field) for name in names), None, end)
+    return NameReading(tool, tuple([Repair(name, base, field) for name in names]), None, end)
 
 
 def _behind_spaces(text: str) -> int:
@@ -221,8 +223,12 @@ def _past_marks(line: str, end: int) -> int:
 
 
 def _in_phrase(line: str, offered: dict[str, Tool]) -> _Found | None:
-    """Find the one offered name that stands as a whole word in a line that says more."""
-    places = _words(line, offered)
+    """Find the one offered name that stands as a whole word in a line that says more.
+
+    What stands in the arguments of something else is no name: `lookup("get_time")`.
+    """
+    value = _OTHER_VALUE.search(line)
+    places = _words(line[: value.start()] if value else line, offered)
     if len(places) > 1:
         first, second = list(places)[:2]
         return None, (), _two_names(first, second), len(line)
@@ -237,9 +243,9 @@ def _words(line: str, offered: dict[str, Tool]) -> dict[str, tuple[int, int]]:
     """Give the offered names that are whole words of the line, up to a value, with places."""
     found: dict[str, tuple[int, int]] = {}
     folded = line.casefold() if len(line.casefold()) == len(line) else line
+    alike = Counter(map(str.casefold, offered))
     for name in offered:
-        alone = sum(other.casefold() == name.casefold() for other in offered) == 1
-        compound = alone and bool(_COMPOUND.search(name))
+        compound = alike[name.casefold()] == 1 and bool(_COMPOUND.search(name))
         text, word = (folded, name.casefold()) if compound else (line, name)
         at = text.find(word)
         while at >= 0:

@@ -9,12 +9,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import regex
 
 from parsers import schema
-from parsers.labels import MAX_MARKS, Mark, cut_label, find_inline, has_marks
+from parsers.labels import MAX_MARKS, OBJECT, Mark, cut_label, find_inline, has_marks
 from parsers.leaks import LeakReading, find_leaks
 from parsers.moves import Move, MoveReader, Notes, as_json, cut, offer, skip, without_residue
 from parsers.region import decode_clean
@@ -38,6 +39,12 @@ _SUSPECT = regex.compile(
     r"|(?:action|tool|行动|动作|工具|行動|動作)[\"'”’`*_)\]】]{0,3}+[ \t]{0,3}+[:：][ \t]{0,3}+"
     r"[\"'“‘`*(\[【]{0,3}+)(?P<name>[\p{L}\p{N}_.\-]++)"
 )
+_OTHER_LABEL = regex.compile(
+    r"(?m)^[^\p{L}\n]{0,12}+\p{L}[\p{L}\p{M} _]{1,24}+[:：][ \t]*+[\"'“‘`*(\[【]{0,3}+"
+    r"(?P<name>[\p{L}_][\p{L}\p{M}\p{N}_.\-]*+)[\"'”’`*)\]】]{0,3}+"
+    r"(?:[(（［\[]|[ \t]*+[{｛]|[ \t]*+\n\s*+(?:[^\n:：]{1,24}+[:：][ \t]*+)?\n?[ \t]*+(?:[{｛]|```))"
+)
+"""A step whose labels are of another language than those that are read."""
 _TAG = regex.compile(r"(?i)</?think(?:ing)?>")
 _WHOLE_FENCE = regex.compile(r"(?ms)^[^\S\n]*+(```|~~~).*?^[^\S\n]*+\1[^\S\n]*+$")
 _QUOTED_TEXT = regex.compile(r"(?:[^\S\n]*+(?:>[^\n]*+)?(?:\n|\Z))*+\Z")
@@ -49,8 +56,7 @@ _STOPS = {
     "label": "cut_label",
 }
 _SHOWN = 80
-_ODD_SIGNS = "<\r\u2028\u2029"
-"""What a reply must not hold to be read without the scanner."""
+_start, _position = attrgetter("start"), attrgetter("position")
 _MAX_INPUTS = 64
 _MAX_MOVES = 1000
 
@@ -63,10 +69,16 @@ def parse_react(
     dialect: Dialect = "json",
     finish_reason: str | None = None,
 ) -> Reading:
-    """Read a Thought/Action/Action Input or Final Answer text; total, pure, linear in its length.
+    r"""Read a Thought/Action/Action Input or Final Answer text; total, pure, linear in its length.
 
     `dialect` is the form that the prompt asked for; it matters to level strict only. Positions are
     character offsets into `text`.
+
+    >>> from parsers import Tool, parse_react
+    >>> price = Tool("get_price", "Get a price.", {"type": "object", "properties": {}})
+    >>> reading = parse_react('Action: get_price\nAction Input: {"product": "pen",}', [price])
+    >>> reading.calls[0].arguments, reading.repairs[0].name
+    ({'product': 'pen'}, 'trailing_comma')
     """
     if level != "strict" or dialect == "json":
         reading = _read_clean(text, tools, finish_reason)
@@ -77,7 +89,7 @@ def parse_react(
 
 def _read_clean(text: str, tools: Sequence[ToolLike], finish_reason: str | None) -> Reading | None:
     """Read a step that is just as asked for, the usual case, without the scanner; else None."""
-    if not text.startswith("Thought: ") or any(sign in text for sign in _ODD_SIGNS):
+    if not text.startswith("Thought: ") or _has_odd_signs(text):
         return None
     value = text.rfind("\nAction Input: ")
     if value >= 0:
@@ -94,15 +106,20 @@ def _read_clean(text: str, tools: Sequence[ToolLike], finish_reason: str | None)
     return Reading(thought.strip(), final=answer)
 
 
+def _has_odd_signs(text: str) -> bool:
+    """Whether a text may hold a tag, a token or a line end that the scanner alone knows."""
+    return "<" in text or "\r" in text or "\u2028" in text or "\u2029" in text
+
+
 def _read_clean_action(text: str, tools: Sequence[ToolLike], value: int) -> Reading | None:
+    raw = text[value + len("\nAction Input: ") :].strip()
     action = text.rfind("\nAction: ", 0, value)
-    if action < 0 or has_marks(text, len("Thought: "), action):
+    if action < 0 or raw[:1] != "{" or has_marks(text, len("Thought: "), action):
         return None
     name = text[action + len("\nAction: ") : value].strip()
     tool = next((one for one in tools if _name_of(one) == name), None)
     if tool is None or "\n" in name:
         return None
-    raw = text[value + len("\nAction Input: ") :].strip()
     arguments = decode_clean(raw)
     offered = as_tools([tool])[0]
     if arguments is None or schema.check(offered, arguments) is not None:
@@ -114,7 +131,7 @@ def _name_of(tool: ToolLike) -> Any:
     return tool.name if isinstance(tool, Tool) else tool.get("function", tool).get("name")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settled:
     """A reading, and whether nothing that may still follow the text could change it."""
 
@@ -168,15 +185,15 @@ class _Reply:
             words = f"The reply has more than {MAX_MARKS} labels."
             return self._reading("", failure=Failure("ambiguous_calls", None, words, 0))
         moves = self._moves()
-        if not any(move.kind == "call" for move in moves):
-            moves = self._with_inline(moves)
         calls = [move for move in moves if move.kind == "call"]
-        answers = [move for move in moves if move.kind == "answer"]
+        if not calls:
+            moves = self._with_inline(moves)
+            calls = [move for move in moves if move.kind == "call"]
         self._note_labels()
         if calls:
             reading = self._called(moves, calls)
-        elif answers:
-            reading = self._answered(moves, answers[0])
+        elif answers := [move for move in moves if move.kind == "answer"]:
+            reading = self._answered(moves, answers)
         else:
             reading = self._unmoved(moves)
         return self._graded(reading)
@@ -253,13 +270,8 @@ class _Reply:
 
     def _inline(self, start: int, end: int) -> list[Mark]:
         """Find labels inside of lines, but not in a fence whose inside is text."""
-        closed = self.layout.closed
-        marks = []
-        for mark in find_inline(self.plain, start, end):
-            index = bisect_right(self.closed, mark.start) - 1
-            if index < 0 or mark.start >= closed[index].end:
-                marks.append(mark)
-        return marks
+        marks = find_inline(self.plain, start, end)
+        return [mark for mark in marks if not self._is_in_fence(mark.start)]
 
     def _inline_action(self, marks: list[Mark], part: Part) -> Move:
         first = marks[0]
@@ -312,11 +324,12 @@ class _Reply:
         self._note_after(real[-1].end)
         if self.layout.stop == "token":
             self.notes.strict.add("bad_arguments_syntax")
-        found = tuple(move.call for move in real if move.call is not None)
+        found = tuple([move.call for move in real if move.call is not None])
         thought = self._thought(real[-1].start, [move for move in calls if id(move) not in chosen])
-        if any(call.failure is None for call in found):
+        failures = [call.failure for call in found if call.failure is not None]
+        if len(failures) < len(found):
             return self._reading(thought, calls=found)
-        failure = _first([call.failure for call in found if call.failure])
+        failure = _first(failures)
         if self.layout.stop == "think":
             failure = cut(self.layout.end, "inside of a think block")
         if failure.kind in ("unknown_tool", "missing_tool_name"):
@@ -337,14 +350,15 @@ class _Reply:
 
     def _note_after(self, end: int) -> None:
         """Note the labels that stand behind the last move that counts."""
-        starts = [part.start for part in self.parts]
-        index = bisect_right(starts, end - 1)
-        if index < len(starts):
-            self.notes.order("text_after_move", starts[index])
-            self.notes.drop(starts[index], self.layout.end, "text_after_move")
+        index = bisect_right(self.parts, end - 1, key=_start)
+        if index < len(self.parts):
+            start = self.parts[index].start
+            self.notes.order("text_after_move", start)
+            self.notes.drop(start, self.layout.end, "text_after_move")
 
-    def _answered(self, moves: list[Move], first: Move) -> Reading:
-        answers = [move for move in moves if move.kind == "answer"]
+    def _answered(self, moves: list[Move], answers: list[Move]) -> Reading:
+        """Take the first answer that says something."""
+        first = answers[0]
         answer = next((move for move in answers if move.answer), first)
         for move in moves:
             if move.kind == "none" or move is answer:
@@ -378,13 +392,16 @@ class _Reply:
         if leak is not None:
             return self._leaked(leak, thought)
         labelled = len(self.parts) > 1 or bool(moves) or self.layout.stop == "observation"
+        if not labelled and (written := self._answer_object()) is not None:
+            return self._answered([written], [written])
+        labelled = labelled or self._is_suspect()
         answer = without_residue(self.moves.without_blocks(self.parts[0].begin, end))
         if self.moves.at_limit and (labelled or not answer or self.layout.stop == "label"):
             return self._reading(thought, failure=cut(end, "before a move"))
         if not labelled and not answer:
             words = "The reply is empty: neither an action nor an answer."
             return self._reading(thought, failure=Failure("empty_turn", None, words, 0))
-        if labelled or self._is_suspect():
+        if labelled:
             words = "The reply has a thought or a label, but neither an action nor a final answer."
             return self._reading(thought, failure=Failure("no_move", None, words, end))
         self.notes.order("unlabelled_final", self.parts[0].begin)
@@ -396,6 +413,15 @@ class _Reply:
             self.notes.order("answer_residue", end)
         return self._reading(self._thought(self.parts[0].begin, []), final=answer)
 
+    def _answer_object(self) -> Move | None:
+        """Read an object that names the final answer where a tool's name would stand."""
+        part = self.parts[0]
+        if not OBJECT.match(self.plain, part.begin, self.layout.end):
+            return None
+        move = self.moves.read_action(replace(part, end=self.layout.end), [])
+        move.notes.strict = {"no_move"}
+        return move if move.kind == "answer" and move.answer else None
+
     def _is_suspect(self) -> bool:
         """Whether a text without labels still looks like a step: then it is no answer."""
         if self.layout.fenced_steps and not self._prose():
@@ -404,13 +430,16 @@ class _Reply:
         for mark in self._inline(0, end):
             if mark.kind == "action" and self.moves.line_offers(mark.end, end) is not None:
                 return True
-        suspects = list(islice(_SUSPECT.finditer(self.plain, 0, end), _MAX_MOVES))
-        inside = [span for span in self.layout.closed if suspects]
         return any(
-            match["name"] in self.moves.names
-            and not any(span.start <= match.start() < span.end for span in inside[:_MAX_MOVES])
-            for match in suspects
+            match["name"] in self.moves.names and not self._is_in_fence(match.start())
+            for pattern in (_SUSPECT, _OTHER_LABEL)
+            for match in islice(pattern.finditer(self.plain, 0, end), _MAX_MOVES)
         )
+
+    def _is_in_fence(self, position: int) -> bool:
+        """Whether a place is inside of a fence whose inside is text."""
+        index = bisect_right(self.closed, position) - 1
+        return index >= 0 and position < self.layout.closed[index].end
 
     def _prose(self) -> str:
         return _WHOLE_FENCE.sub("", self.plain[: self.layout.end]).strip()
@@ -448,7 +477,7 @@ class _Reply:
             if part.kind in ("prelude", "thought", "question"):
                 pieces.append((part.begin, self.plain[begin : min(part.end, until)].strip()))
         pieces += [(move.start, self.plain[move.start : move.end].strip()) for move in skipped]
-        return "\n".join(piece for _, piece in sorted(pieces) if piece)
+        return "\n".join([piece for _, piece in sorted(pieces) if piece])
 
     def _reading(
         self,
@@ -462,8 +491,8 @@ class _Reply:
             (one.name, one.name == "label_form" or one.position): one
             for one in reversed(self.notes.repairs)
         }
-        repairs = sorted(once.values(), key=lambda repair: repair.position)
-        dropped = sorted(self.notes.dropped, key=lambda span: span.start)
+        repairs = sorted(once.values(), key=_position)
+        dropped = sorted(self.notes.dropped, key=_start)
         return Reading(thought, calls, final, failure, tuple(repairs), tuple(dropped))
 
     def _graded(self, reading: Reading) -> Reading:
@@ -494,6 +523,8 @@ def _keys_of(tools: tuple[Tool, ...]) -> frozenset[str]:
 
 def _real(calls: list[Move]) -> list[Move]:
     """Leave out actions without an offered tool that one with an offered tool follows."""
+    if len(calls) == 1:
+        return calls
     last = max((at for at, move in enumerate(calls) if not _is_nameless(move)), default=-1)
     return [move for at, move in enumerate(calls) if at > last or not _is_nameless(move)]
 

@@ -5,7 +5,7 @@ stands behind the value, the schema. Which form it is decides `parsers.arguments
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -77,7 +77,7 @@ class Region:
     tool: Tool
     finish_reason: str | None = None
     text_forms: bool = False
-    offered: frozenset[str] = frozenset()
+    offered: Collection[str] = ()
     dialect: Dialect = "json"
     low: int = 0
     high: int = 0
@@ -105,7 +105,9 @@ class Region:
 
     def cut_tail(self) -> None:
         """Drop template tokens, and a fence that nothing opened, at the end of the window."""
-        for pattern in (_TAIL, _LONE_FENCE, _TAIL):
+        for pattern, last in ((_TAIL, ">"), (_LONE_FENCE, "`"), (_TAIL, ">")):
+            if self.low >= self.high or self.text[self.high - 1] != last:
+                continue
             if pattern is _LONE_FENCE and "```" in self.text[self.low : self.high - 3]:
                 continue
             found = pattern.search(self.text, max(self.low, self.high - _TAIL_LOOK), self.high)
@@ -278,7 +280,7 @@ class Region:
 
     def clean(self, value: dict[str, Any], at: int) -> dict[str, Any]:
         """Replace halves of characters and drop NUL: the only edits inside strings."""
-        if not (_SURROGATE.search(self.text) or "\0" in self.text or _SUSPECT.search(self.text)):
+        if not (_may_hold_halves(self.text) or "\0" in self.text):
             return value
         cleaned: dict[str, Any] = self._cleaned(value, at)
         return cleaned
@@ -404,7 +406,7 @@ class Region:
 
     def _call_at(self, at: int, stop: int) -> bool:
         text = self.text
-        for name in self.offered | {self.tool.name}:
+        for name in {*self.offered, self.tool.name}:
             if name and text.startswith(name, at, stop):
                 follows = text[at + len(name) : stop].lstrip(" \t")[:1]
                 if follows and follows in "(（[{":
@@ -449,7 +451,7 @@ def _named(value: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 def decode_clean(text: str) -> dict[str, Any] | None:
     """Decode a text that is one JSON object with nothing to mend, at C speed; else None."""
-    if _SURROGATE.search(text) or _SUSPECT.search(text):
+    if not text.lstrip(" \t\r\n").startswith("{") or _may_hold_halves(text):
         return None
     try:
         value = _STRICT.decode(text)
@@ -467,6 +469,13 @@ def decode_prefix(text: str, at: int, high: int) -> tuple[dict[str, Any], int] |
     if end > high or not isinstance(value, dict) or _too_deep(text[at:end], value):
         return None
     return value, end
+
+
+def _may_hold_halves(text: str) -> bool:
+    """Whether half a character or a NUL may stand in a text, as it is or escaped."""
+    if not text.isascii() and _SURROGATE.search(text):
+        return True
+    return "\\u" in text and _SUSPECT.search(text) is not None
 
 
 def _too_deep(text: str, value: Any) -> bool:

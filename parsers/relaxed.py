@@ -51,6 +51,8 @@ _NARROW = frozenset("\u00a0\u1680\u202f\u205f\u3000\u2028\u2029\x0b\x0c\x85") | 
 )
 ZERO_WIDTH = frozenset("\u200b\u200c\u200d\u2060\ufeff")
 ODD_SPACES = _NARROW | ZERO_WIDTH
+_PASSED = ODD_SPACES | frozenset(" \t\r\n\\/#<")
+"""What white space, a comment or escaped white space may begin with."""
 _LITERALS: Mapping[str, Any] = {
     "true": True,
     "false": False,
@@ -615,7 +617,7 @@ class Scanner:
     def skip(self) -> None:
         """Pass white space, comments and escaped white space between tokens."""
         text, limit = self.text, self.limit
-        while True:
+        while self.position < limit and text[self.position] in _PASSED:
             at = span_end(_SPACE, text, self.position, limit)
             self.position = at
             if at >= limit:
@@ -635,7 +637,7 @@ class Scanner:
                 self._mark("comments", at)
                 self._count()
                 self.position = end
-            else:
+            elif here == "\\":
                 return
 
     def _comment_end(self, at: int) -> int:

@@ -3,8 +3,10 @@
 It decides what is a label, a thought and an answer's own text. It reads no name and no arguments.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import regex
@@ -33,6 +35,7 @@ _USUAL = frozenset({"Thought", "Action", "Action Input", "Observation", "Final A
 """Words that no parameter's name is taken for inside of an object."""
 _ONLY_MARKS = regex.compile(r"[^\p{L}\p{N}{}\[\]()\"'`<]*+")
 _ONLY_TOKENS = regex.compile(rf"(?:\s|{TURN_END})*+")
+_start = attrgetter("start")
 _FIRST_LINE = regex.compile(r"\s*+([^\r\n]*+)")
 
 Offered = Callable[[str], Collection[str] | None]
@@ -43,7 +46,8 @@ Stop = Literal["observation", "question", "token", "think", "label", "flood", "e
 """Why reading stops: `think` is a block that nothing closes, `flood` more marks than are read."""
 
 
-class Part(NamedTuple):
+@dataclass(slots=True)
+class Part:
     """A label with what stands behind it: [start, begin) is the label, [begin, end) the content."""
 
     kind: PartKind
@@ -63,7 +67,7 @@ class Span(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Layout:
     """The parts of a text up to where it is read."""
 
@@ -161,11 +165,8 @@ class _Walk:
         return index + 1
 
     def _close(self, end: int) -> None:
-        part = self.part
-        end = max(end, part.begin)
-        self.parts.append(
-            Part(part.kind, part.start, part.begin, end, part.exact, part.bold, part.word)
-        )
+        self.part.end = max(end, self.part.begin)
+        self.parts.append(self.part)
 
     def _halt(self, mark: Mark, stop: Stop) -> None:
         self.end, self.stop, self.stopper = mark.start, stop, mark.end
@@ -203,10 +204,12 @@ class _Walk:
 
     def _guard(self) -> Values:
         if self._values is None:
-            odd = any(m.word not in _USUAL for m in self.marks)
-            keys = self.keys() if odd else ()
-            labels = [m.start for m in self.marks if m.kind in _LABELS and m.word not in keys]
-            self._values = Values(self.text, [*labels, len(self.text)])
+            named = [m for m in self.marks if m.kind in _LABELS]
+            odd = any(m.word not in _USUAL for m in named)
+            keys = frozenset(self.keys()) - _USUAL if odd else ()
+            labels = [m.start for m in named if m.word not in keys]
+            ends = [m.start for m in self.marks if m.kind == "end"]
+            self._values = Values(self.text, labels, ends)
         return self._values
 
     def _counts(self, mark: Mark) -> bool:
@@ -240,8 +243,20 @@ class _Walk:
         return name is not None and self.offered(name[0][: name.start("open")]) is None
 
     def _tool(self, start: int) -> Collection[str] | None:
+        """Look at the first line behind a label, unless it is a label itself."""
         match = _FIRST_LINE.match(self.text, start)
-        return self.offered(match[1][:400]) if match else None
+        if match is None or (match.start(1) > start and self._is_label(start, match.start(1))):
+            return None
+        return self.offered(match[1][:400])
+
+    def _is_label(self, start: int, line: int) -> bool:
+        """Whether a label other than `Use …` stands between a place and what a line says."""
+        index = bisect_left(self.marks, start, key=_start)
+        while index < len(self.marks) and self.marks[index].start <= line:
+            if self.marks[index].kind in _LABELS and self.marks[index].kind != "use":
+                return True
+            index += 1
+        return False
 
     def _keys(self) -> Collection[str]:
         """Name the parameters of the tool whose input this is: a line may begin with one."""

@@ -10,7 +10,7 @@ from parsers.labels import TERMINATORS
 from parsers.react import read_text
 from parsers.types import Dialect, Level, Reading, ToolLike
 
-_EFFORT = 8
+_EFFORT = 2
 """Texts read in vain may together be so many times as long as the text: feeding stays linear."""
 _SMALL = 100_000
 _HEAD = 160
@@ -18,10 +18,20 @@ _HEAD = 160
 _LONG = "\v"
 _TOKEN = 40
 """Characters that the longest end token may have."""
+_LAST = (">", ":", "：", "\n", "\r")
+"""What the last sign of a terminator is one of."""
 
 
 class ReactStream:
-    """Take text or UTF-8 bytes as they come."""
+    """Take text or UTF-8 bytes as they come.
+
+    >>> from parsers import ReactStream
+    >>> stream = ReactStream([])
+    >>> [stream.feed(piece) for piece in ("Final An", "swer: 3 euros")]
+    [None, None]
+    >>> stream.finish().final
+    '3 euros'
+    """
 
     def __init__(
         self,
@@ -38,7 +48,7 @@ class ReactStream:
         """The last line, or its last characters behind a sign that no line begins with."""
         self._waiting = False
         """A terminator was seen that has not been asked about."""
-        self._seen: tuple[int, bool] = (-1, False)
+        self._seen: tuple[int, bool] = (-1, True)
         """Where the last terminator stood, and whether something followed it."""
         self._spent = 0
         self._reading: Reading | None = None
@@ -80,8 +90,9 @@ class ReactStream:
         lines = self._line + text
         base = self._length - len(lines)
         seen = self._seen
-        for match in TERMINATORS.finditer(lines):
-            seen = max(seen, (base + match.start(), match.end() < len(lines)))
+        if not seen[1] or any(sign in text for sign in _LAST):
+            for match in TERMINATORS.finditer(lines):
+                seen = max(seen, (base + match.start(), match.end() < len(lines)))
         line = lines[lines.rfind("\n") + 1 :]
         self._line = line if len(line) <= _HEAD else _LONG + line[-_TOKEN:]
         found, self._seen = seen != self._seen, seen

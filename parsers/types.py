@@ -6,7 +6,7 @@ Positions are character offsets from 0, into the text or into the field that `fi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 Level = Literal["strict", "hardened", "rescue"]
 """How much is mended: nothing, what has one reading, and calls outside their channel too."""
@@ -67,9 +67,17 @@ Outcome = Literal["call", "answer", "malformed", "refused", "endpoint"]
 """What a reply was: the four outcomes of a step, and a refusal."""
 
 
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a model is told of a tool; `parameters` is a JSON Schema of type object."""
+    """What a model is told of a tool; `parameters` is a JSON Schema of type object.
+
+    >>> from parsers import Tool
+    >>> Tool.from_openai({"type": "function", "function": {"name": "get_price"}}).parameters
+    {'type': 'object', 'properties': {}}
+    """
 
     name: str
     description: str
@@ -79,11 +87,10 @@ class Tool:
     def from_openai(cls, entry: Mapping[str, Any]) -> "Tool":
         """Take `{"type": "function", "function": {"name", "description", "parameters"}}`."""
         function = entry.get("function", entry)
-        empty = {"type": "object", "properties": {}}
         return cls(
             function["name"],
             function.get("description") or "",
-            function.get("parameters") or empty,
+            function.get("parameters") or _NO_PARAMETERS,
         )
 
     def to_openai(self) -> dict[str, Any]:
@@ -103,6 +110,8 @@ ToolLike = Tool | Mapping[str, Any]
 
 def as_tools(tools: Sequence[ToolLike]) -> tuple[Tool, ...]:
     """Take tools in either form."""
+    if set(map(type, tools)) <= {Tool}:
+        return tuple(cast("Sequence[Tool]", tools))
     return tuple(t if isinstance(t, Tool) else Tool.from_openai(t) for t in tools)
 
 

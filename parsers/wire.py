@@ -11,18 +11,16 @@ from typing import Any
 
 from parsers.assembly import (
     Assembled,
-    Usage,
     as_entries,
     as_index,
-    as_usage,
     assemble,
-    count_tokens,
     find_error,
     finish_word,
     later_finish,
     list_choices,
     take_facts,
 )
+from parsers.content import find_refusal, read_content
 from parsers.events import DONE, EventReader, as_bytes, sse_events
 from parsers.faults import (
     Complaint,
@@ -31,10 +29,12 @@ from parsers.faults import (
     find_complaint,
     judge_finish,
     judge_words,
+    names_status,
     retry_after,
 )
-from parsers.native import find_refusal, parse_native, read_content
+from parsers.native import parse_native
 from parsers.types import Failure, Level, Reading, Repair, ToolLike
+from parsers.usage import Usage, as_usage, count_tokens
 
 __all__ = [
     "DONE",
@@ -45,6 +45,7 @@ __all__ = [
     "assemble",
     "open_response",
     "parse_response",
+    "read_envelope",
     "retry_after",
     "sse_events",
 ]
@@ -121,8 +122,32 @@ def parse_response(
     """Read a whole answer as it came: endpoint kinds first, then the message.
 
     `wire` is what `open_response` takes; a given `finish_reason` goes before the answer's own.
+
+    >>> from parsers import parse_response
+    >>> body = {"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}
+    >>> parse_response(body, []).final
+    'Hello.'
     """
-    envelope = open_response(wire)
+    return read_envelope(
+        open_response(wire),
+        tools,
+        level=level,
+        finish_reason=finish_reason,
+        tool_choice=tool_choice,
+        parallel_tool_calls=parallel_tool_calls,
+    )
+
+
+def read_envelope(
+    envelope: Envelope,
+    tools: Sequence[ToolLike],
+    *,
+    level: Level = "hardened",
+    finish_reason: str | None = None,
+    tool_choice: Any = "auto",
+    parallel_tool_calls: bool | None = True,
+) -> Reading:
+    """Read an answer that is open already; the rest is `parse_response`'s."""
     if envelope.message is None:
         return Reading(failure=envelope.failure, repairs=envelope.repairs)
     reading = parse_native(
@@ -178,10 +203,21 @@ def _body(body: Any, streaming: bool) -> tuple[list[Any] | None, bool, Any]:
             return None, "\ufffd" in text and b"\xef\xbf\xbd" not in head, decode_json(text)
         except ValueError:
             pass
-    framed = head[:1] != b"<" and _FRAMED.search(raw) is not None
+    framed = _is_chunk_a_line(head) or (head[:1] != b"<" and _FRAMED.search(raw) is not None)
     if framed or (streaming and not _is_text(head)):
         return _read_events([raw])
     return None, False, raw.decode(errors="replace")
+
+
+def _is_chunk_a_line(head: bytes) -> bool:
+    """Say whether bytes that are no JSON begin with a line that is a chunk: a stream unframed."""
+    line, _, more = head.partition(b"\n")
+    if not more.strip() or b'"delta"' not in line:
+        return False
+    try:
+        return isinstance(decode_json(line.decode(errors="replace")), Mapping)
+    except ValueError:
+        return False
 
 
 def _is_text(head: bytes) -> bool:
@@ -308,7 +344,7 @@ def _no_completion(body: Any) -> Failure:
     told = judge_words(complaint, 200) if complaint else None
     if told is not None:
         return told
-    if complaint is not None and complaint.status is not None and isinstance(body, Mapping):
+    if complaint is not None and isinstance(body, Mapping) and names_status(complaint):
         return classify(complaint, 200)
     said = complaint.text.rstrip(".") if complaint else ""
     return _bad_envelope(f"The answer is no completion{f': {said}' if said else ''}.")
@@ -326,12 +362,17 @@ def _message_of(choice: Mapping[Any, Any]) -> Mapping[Any, Any] | None:
 def _first_choice(
     choices: list[Mapping[Any, Any]], noise: dict[str, None]
 ) -> Mapping[Any, Any] | None:
-    """Return the first choice, with the calls of others that carry the same index."""
+    """Return the first choice, with the calls of others that carry the same index.
+
+    Without indexes, choices belong together where only one has calls: one move in two halves.
+    """
     if not choices:
         return None
     first = next((one for one in choices if as_index(one.get("index")) == 0), choices[0])
     index = as_index(first.get("index"))
-    same = [c for c in choices if index is not None and as_index(c.get("index")) == index]
+    same = [c for c in choices if as_index(c.get("index")) == index]
+    if index is None and sum(_has_calls(one) for one in same) != 1:
+        same = []
     if len(choices) > max(1, len(same)):
         noise["extra_choices"] = None
     if len(same) < 2:
@@ -345,6 +386,11 @@ def _first_choice(
     for one in same:
         finish = later_finish(finish, finish_word(one))
     return {**first, "message": merged, "finish_reason": finish}
+
+
+def _has_calls(choice: Mapping[Any, Any]) -> bool:
+    message = _message_of(choice) or {}
+    return bool(as_entries(message.get("tool_calls")))
 
 
 def _plain_envelope(

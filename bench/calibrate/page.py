@@ -108,9 +108,9 @@ def _intervals(found: Calibration) -> Iterator[Block]:
     )
     yield Grid("Pairs of runs at the smallest difference that is told before a run", header, rows)
     yield Prose(
-        "± is one standard deviation of the simulation itself. Under 40 units, and where nearly all "
-        "tasks are solved, intervals are less exact; where the two ways are less alike than guessed, "
-        "fewer differences are found than told beforehand."
+        "± is one standard deviation of the simulation itself. Only the two main sizes (80 and 120 units "
+        "of two languages) must keep the limits; the other rows show what becomes of fewer units, of "
+        "other shapes, and of ways that are less alike than was guessed."
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.clients import (
+    LANE,
     OpenAIClient,
     Patience,
     RecordedClient,
@@ -122,6 +123,38 @@ def test_a_plain_answer_is_kept_as_it_came(endpoint):
     assert endpoint.requests == [
         {"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0}
     ]
+
+
+def test_messages_are_sent_as_they_are_made(endpoint):
+    signed = {"id": "c1", "type": "function", "extra_content": {"google": {"sign": "s"}}}
+    call = {**signed, "function": {"name": "f", "arguments": "{}", "odd": [1, None]}}
+    messages = (
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "{}", "name": "f"},
+    )
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"x-own": True}}}]
+    request = replace(make_request(), messages=messages, options={"tools": tools, "top_k": 1})
+    ask(endpoint, [good], request=request)
+    sent = {"model": "m", "messages": list(messages), "tools": tools, "top_k": 1}
+    assert json.dumps(endpoint.requests) == json.dumps([sent])
+
+
+def test_more_requests_than_share_a_pool_are_all_answered(endpoint):
+    endpoint.answers = [good]
+
+    async def go():
+        client = OpenAIClient("here", "m", base_url=endpoint.base_url, api_key=KEY, patience=QUICK)
+        asked = (client.complete(make_request(str(n))) for n in range(LANE + 5))
+        try:
+            return await asyncio.gather(*asked)
+        finally:
+            await client.close()
+
+    replies = asyncio.run(go())
+    assert [reply.status for reply in replies] == [200] * (LANE + 5)
+    told = {request["messages"][0]["content"] for request in endpoint.requests}
+    assert told == {str(n) for n in range(LANE + 5)}
 
 
 def test_a_streamed_answer_is_kept_as_it_came(endpoint):
@@ -436,6 +469,35 @@ def test_an_endpoints_failure_is_not_recorded(file):
     replies, _ = record(file, [fault], [make_request()])
     assert replies == [fault]
     assert replay(file, make_request()) is None
+
+
+class Together:
+    """A client that answers two requests at once, each otherwise."""
+
+    name = model = "m"
+
+    def __init__(self):
+        self.both, self.asked = asyncio.Barrier(2), 0
+
+    async def complete(self, _):
+        self.asked += 1
+        text = f"answer {self.asked}"
+        await self.both.wait()
+        return reply_with(text)
+
+    async def close(self):
+        pass
+
+
+def test_two_that_ask_the_same_at_once_get_the_answer_that_is_recorded(file):
+    async def go():
+        client = RecordingClient(Together(), Recorder(file, MANIFEST))
+        replies = await asyncio.gather(*(client.complete(make_request()) for _ in range(2)))
+        await client.close()
+        return replies
+
+    one, other = asyncio.run(go())
+    assert one == other == replay(file, make_request())
 
 
 REFUSED_MANIFESTS = {

@@ -13,6 +13,7 @@ from bench.drivers import (
     label,
     list_tools,
     make_driver,
+    open_reply,
 )
 from bench.tools import FUNCTIONS, load_tools
 from bench.types import Gold, Reply, Task, ToolResult, WorkbenchError
@@ -274,6 +275,18 @@ def test_an_unknown_tool_is_answered_by_its_id():
     assert echo["tool_calls"][0]["function"]["name"] == "no_such_tool"
     assert answer["tool_call_id"] == "c1"
     assert "that you don't have" in answer["content"]
+
+
+def test_a_reply_that_is_asked_for_again_stays_as_it_came():
+    entry = {"function": {"name": "get_weather", "arguments": {"city": "Rome"}}}
+    reply = reply_with({"content": None, "tool_calls": [entry], "note": ["x"]})
+    driver = NativeDriver()
+    first = driver.read(reply, (WEATHER,))
+    before = json.dumps(open_reply(reply).message)
+    driver.respond(TASK, reply, first, (result("{}", call_id=first.calls[0].id),))
+    assert json.dumps(open_reply(reply).message) == before
+    assert driver.read(replace(reply, seconds=9.0), (WEATHER,)) == first
+    assert open_reply(replace(reply, status=500)).failure is not None
 
 
 def test_an_empty_list_of_calls_is_not_sent_back():

@@ -125,7 +125,7 @@ def test_a_run_keeps_its_episodes(folder):
     assert [line["score"] for line in folder.lines()] == [{"success": 1}, None]
 
 
-def test_a_line_is_on_the_disk_when_append_returns(folder):
+def test_a_line_can_be_read_when_append_returns(folder):
     folder.append(make_episode())
     assert (folder.path / "episodes.jsonl").read_bytes().count(b"\n") == 1
 

@@ -221,6 +221,11 @@ VALUES = (
     "{}",
     "",
 )
+ENDS = [
+    *("<|im_end|>", "<|eot_id|>", "</s>", "<|im_end|>\n"),
+    *("\nObservation:", "\nObservation: x\n", "\n观察：", "\n**Observation**\n", "\nQuestion: "),
+    *("</think>", "<think>", "\n```\n", '"', "{", "}", "\nAction: search\n", "\nFinal Answer: "),
+]
 NASTY = (None, "", " ", [], {}, 0, 1.5, True, [None], {"a": []}, "{", "null", [[[[]]]], "\ud800")
 
 
@@ -251,6 +256,14 @@ class Maker:
         for _ in range(self.random.choice((0, 1, 1, 2, 2, 3, 5))):
             text = self.mutated(text)
         return text[:LONGEST]
+
+    def ended(self):
+        """Put what may end a reply, or keep it from ending, into a text."""
+        text = self.text()[:KEPT_LENGTH]
+        for _ in range(self.random.choice((1, 2, 3, 4))):
+            at = self.random.randrange(len(text) + 1)
+            text = text[:at] + self.random.choice(ENDS) + text[at:]
+        return text
 
     def piece(self):
         table = self.random.choice((LABELS, MARKUP, SYNTAX, SYNTAX, NAMES, VALUES, self.units))
@@ -461,7 +474,7 @@ def next_input(maker, number, react_tools, native_tools, schemas):
             check_stream(text, react_tools)
         return readings
 
-    return "text", maker.text(), check
+    return "text", maker.ended() if fed else maker.text(), check
 
 
 def compile_all(tools: tuple[Tool, ...]):

@@ -11,8 +11,7 @@ from parsers.arguments import (
     ArgumentReading,
     open_envelope,
     read_arguments,
-    read_bracket_form,
-    read_call_form,
+    read_form,
     value_end,
 )
 from parsers.types import Tool
@@ -1469,9 +1468,8 @@ FORMS: dict[str, tuple[str, str, str, Any, Any]] = {
 @pytest.mark.parametrize("name", FORMS)
 def test_forms_behind_a_name(name: str) -> None:
     text, tool_name, dialect, hardened, strict = FORMS[name]
-    function = read_call_form if text[0] in "(（" else read_bracket_form
     for level, wanted in (("hardened", hardened), ("strict", strict)):
-        reading = function(
+        reading = read_form(
             text,
             TOOLS[tool_name],
             level=level,  # type: ignore[arg-type]
@@ -1596,8 +1594,8 @@ def test_reading_is_total_and_strict_is_part_of_hardened(
     if strict.failure is None:
         assert strict.arguments == hardened.arguments
         assert not strict.repairs
-    for reader in (read_call_form, read_bracket_form):
-        reading = reader(text, TOOLS[tool_name])
+    for opener in ("", "(", "["):
+        reading = read_form(opener + text, TOOLS[tool_name])
         assert (reading.arguments is None) == (reading.failure is not None)
     assert 0 <= value_end(text, 0) <= len(text)
 

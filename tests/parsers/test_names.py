@@ -108,6 +108,9 @@ TEXTS_REFUSED: dict[str, tuple[str, str]] = {
     "a Chinese phrase that says not to": ("无需使用 get_weather", "unknown_tool"),
     "a remark that says not to": ("get_weather is not needed", "unknown_tool"),
     "None": ("None", "unknown_tool"),
+    "a name in another's call": ('fly("get_time")', "unknown_tool"),
+    "a name in another's brackets": ("fly[get_time]", "unknown_tool"),
+    "a name in another's object": ('fly {"to": "get_time"}', "unknown_tool"),
     "a sentence": ("look out of the window", "unknown_tool"),
 }
 

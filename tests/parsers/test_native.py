@@ -9,36 +9,26 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parcels import (
+    K1,
+    K1_K2,
+    TOOLS,
+    holds_one,
+    make_entry,
+    make_plain,
+    make_stream,
+    outcome_of,
+    repairs_of,
+    send,
+)
 
+from parsers.content import read_content
 from parsers.explain import SENTENCES
-from parsers.native import parse_native, read_content
+from parsers.native import parse_native
 from parsers.types import LEVELS, Level, Reading
 from parsers.wire import parse_response
 
 CASES = Path(__file__).parents[2] / "datasets" / "cases"
-
-
-def _tool(name: str, required: list[str], **properties: str) -> dict[str, Any]:
-    parameters = {
-        "type": "object",
-        "properties": {key: {"type": kind} for key, kind in properties.items()},
-        "required": required,
-        "additionalProperties": False,
-    }
-    return {"type": "function", "function": {"name": name, "parameters": parameters}}
-
-
-TOOLS = [
-    _tool("track_parcel", ["code"], code="string"),
-    _tool("book_room", ["room", "guests"], room="string", guests="integer", quiet="boolean"),
-    _tool("list_rooms", []),
-]
-
-
-def _entry(arguments: Any = '{"code": "K1"}', **other: Any) -> dict[str, Any]:
-    entry = {"id": "a", "type": "function", "name": "track_parcel", **other}
-    function = {"name": entry.pop("name"), "arguments": arguments}
-    return {k: v for k, v in {**entry, "function": function}.items() if v is not ...}
 
 
 def _says(*entries: Any, **other: Any) -> dict[str, Any]:
@@ -46,28 +36,13 @@ def _says(*entries: Any, **other: Any) -> dict[str, Any]:
 
 
 def _with(name: Any, arguments: Any) -> dict[str, Any]:
-    return _says(_entry(arguments, name=name))
-
-
-def _outcome(reading: Reading) -> Any:
-    """Give kind or kind:detail, an answer as [text], or the calls as (name, arguments or kind)."""
-    if reading.failure is not None:
-        return reading.failure.kind
-    if reading.final is not None:
-        return [reading.final]
-    return [(c.name, c.failure.kind if c.failure else c.arguments) for c in reading.calls]
-
-
-def _repairs(reading: Reading) -> set[str]:
-    return {one.name for one in reading.repairs}
+    return _says(make_entry(arguments, name=name))
 
 
 def _room(**other: Any) -> list[Any]:
     return [("book_room", {"room": "R1", "guests": 2, **other})]
 
 
-K1 = [("track_parcel", {"code": "K1"})]
-K1_K2 = [("track_parcel", {"code": "K1"}), ("track_parcel", {"code": "K2"})]
 SYNTAX = "bad_arguments_syntax"
 SHAPE = "bad_arguments_shape"
 SCHEMA = "schema_violation"
@@ -192,6 +167,50 @@ ARGUMENTS: dict[str, tuple[str, Any, Any, Any]] = {
         None,
     ),
     "nested beyond every decoder": ("track_parcel", "[" * 100_000, SYNTAX, None),
+    "an object encoded thrice": (
+        "track_parcel",
+        json.dumps(json.dumps(json.dumps({"code": "K1"}))),
+        SHAPE,
+        None,
+    ),
+    "a semicolon behind": ("track_parcel", '{"code": "K1"};', K1, SYNTAX),
+    "an end tag behind": ("track_parcel", '{"code": "K1"}</tool_call>', K1, SYNTAX),
+    "DeepSeek's end token behind": (
+        "track_parcel",
+        '{"code": "K1"}<｜tool▁call▁end｜>',
+        K1,
+        SYNTAX,
+    ),
+    "the same object in another order": (
+        "book_room",
+        '{"room": "R1", "guests": 2}{"guests": 2, "room": "R1"}',
+        _room(),
+        SYNTAX,
+    ),
+    "a truth cut short": ("book_room", '{"room": "R1", "guests": 2, "quiet": tru', CUT, None),
+    "only the last brace is missing, behind a truth": (
+        "book_room",
+        '{"room": "R1", "guests": 2, "quiet": true',
+        _room(quiet=True),
+        CUT,
+    ),
+    "a word that is no value": (
+        "book_room",
+        '{"room": "R1", "guests": 2, "quiet": yes}',
+        SYNTAX,
+        None,
+    ),
+    "a brace too many, a field too few": ("book_room", '{"room": "R1"}}', SCHEMA, SYNTAX),
+    "a key in another case": ("track_parcel", '{"Code": "K1"}', SCHEMA, None),
+    "an empty list, nothing needed": ("list_rooms", "[]", SHAPE, None),
+    "curly quotes": ("track_parcel", "{“code”: “K1”}", K1, SYNTAX),
+    "a fullwidth colon": ("track_parcel", '{"code"："K1"}', K1, SYNTAX),
+    "a missing comma": ("book_room", '{"room": "R1" "guests": 2}', SYNTAX, None),
+    "a wrapper of text": ("track_parcel", '{"parameters": "{\\"code\\": \\"K1\\"}"}', K1, SYNTAX),
+    "a wrapper beside a field": ("track_parcel", '{"input": {"code": "K1"}, "x": 1}', SCHEMA, None),
+    "a BOM before": ("track_parcel", '\ufeff{"code": "K1"}', K1, SYNTAX),
+    "markup": ("track_parcel", "<code>K1</code>", SYNTAX, None),
+    "a key and its value, flat": ("track_parcel", "code: K1", SYNTAX, None),
     "call syntax, which is the text driver's": (
         "track_parcel",
         'track_parcel(code="K1")',
@@ -205,10 +224,10 @@ ARGUMENTS: dict[str, tuple[str, Any, Any, Any]] = {
 def test_arguments_are_read_or_refused(name: str) -> None:
     tool, arguments, hardened, strict = ARGUMENTS[name]
     message = _with(tool, arguments)
-    assert _outcome(parse_native(message, TOOLS)) == hardened
-    assert _outcome(parse_native(message, TOOLS, level="rescue")) == hardened
+    assert outcome_of(parse_native(message, TOOLS)) == hardened
+    assert outcome_of(parse_native(message, TOOLS, level="rescue")) == hardened
     strictly = hardened if strict is None else strict
-    assert _outcome(parse_native(message, TOOLS, level="strict")) == strictly
+    assert outcome_of(parse_native(message, TOOLS, level="strict")) == strictly
 
 
 NAMES: dict[str, tuple[Any, Any, Any]] = {
@@ -234,6 +253,17 @@ NAMES: dict[str, tuple[Any, Any, Any]] = {
     "another tool": ("send_money", "unknown_tool", None),
     "a number": (7, "unknown_tool", None),
     "an object": ({"name": "track_parcel"}, "unknown_tool", None),
+    "a list": (["track_parcel"], "unknown_tool", None),
+    "a truth": (True, "unknown_tool", None),
+    "backticks around": ("`track_parcel`", "unknown_tool", None),
+    "a token, then another tool": ("track_parcel<|channel|>list_rooms", K1, "unknown_tool"),
+    "a token before": ("<|start|>track_parcel", "missing_tool_name", None),
+    "Gemini's namespace": ("default_api.track_parcel", "unknown_tool", None),
+    "the namespace twice": ("functions.functions.track_parcel", "unknown_tool", None),
+    "the namespace alone": ("functions.", "unknown_tool", None),
+    "an index that is a word": ("track_parcel:first", "unknown_tool", None),
+    "a zero-width space before": ("\u200btrack_parcel", "unknown_tool", None),
+    "two names": ("track_parcel, list_rooms", "unknown_tool", None),
 }
 
 
@@ -241,14 +271,14 @@ NAMES: dict[str, tuple[Any, Any, Any]] = {
 def test_names_are_cleaned_never_guessed(name: str) -> None:
     written, hardened, strict = NAMES[name]
     message = _with(written, '{"code": "K1"}')
-    assert _outcome(parse_native(message, TOOLS)) == hardened
+    assert outcome_of(parse_native(message, TOOLS)) == hardened
     strictly = hardened if strict is None else strict
-    assert _outcome(parse_native(message, TOOLS, level="strict")) == strictly
+    assert outcome_of(parse_native(message, TOOLS, level="strict")) == strictly
 
 
 SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
-    "the usual": (_says(_entry()), K1),
-    "two calls": (_says(_entry(), _entry('{"code": "K2"}', id="b")), K1_K2),
+    "the usual": (_says(make_entry()), K1),
+    "two calls": (_says(make_entry(), make_entry('{"code": "K2"}', id="b")), K1_K2),
     "no function around": (
         _says({"id": "a", "name": "track_parcel", "arguments": '{"code": "K1"}'}),
         K1,
@@ -261,15 +291,15 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
         _says({"id": "a", "function": '{"name": "track_parcel", "arguments": {"code": "K1"}}'}),
         K1,
     ),
-    "no type": (_says(_entry(type=...)), K1),
-    "null entries": (_says(None, _entry(), None), K1),
+    "no type": (_says(make_entry(type=...)), K1),
+    "null entries": (_says(None, make_entry(), None), K1),
     "only null entries": (_says(None, content="Here."), ["Here."]),
-    "no list around": ({"tool_calls": _entry()}, K1),
+    "no list around": ({"tool_calls": make_entry()}, K1),
     "a mapping of calls": (
-        {"tool_calls": {"0": _entry(), "1": _entry('{"code":"K2"}', id="b")}},
+        {"tool_calls": {"0": make_entry(), "1": make_entry('{"code":"K2"}', id="b")}},
         K1_K2,
     ),
-    "calls as a text of JSON": ({"tool_calls": json.dumps([_entry()])}, K1),
+    "calls as a text of JSON": ({"tool_calls": json.dumps([make_entry()])}, K1),
     "an empty list": (_says(content="Here."), ["Here."]),
     "null in place of the list": ({"tool_calls": None, "content": "Here."}, ["Here."]),
     "false in place of the list": ({"tool_calls": False, "content": "Here."}, ["Here."]),
@@ -306,31 +336,64 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
         {"content": None, "function_call": {"name": "track_parcel", "arguments": '{"code": "K1"}'}},
         K1,
     ),
+    "the legacy field as a text of JSON": (
+        {
+            "content": "One moment.",
+            "function_call": '{"name": "track_parcel", "arguments": {"code": "K1"}}',
+        },
+        K1,
+    ),
     "the legacy field is null": ({"content": "Here.", "function_call": None}, ["Here."]),
     "the legacy field is empty": ({"content": "Here.", "function_call": {}}, ["Here."]),
     "the legacy field repeats the new one": (
-        _says(_entry(), function_call={"name": "track_parcel", "arguments": '{"code":"K1"}'}),
+        _says(make_entry(), function_call={"name": "track_parcel", "arguments": '{"code":"K1"}'}),
         K1,
     ),
     "the legacy field says another call": (
-        _says(_entry(), function_call={"name": "track_parcel", "arguments": '{"code":"K2"}'}),
+        _says(make_entry(), function_call={"name": "track_parcel", "arguments": '{"code":"K2"}'}),
         K1_K2,
     ),
-    "unknown fields": (_says(_entry(extra_content={"sign": "s"}, index=3)), K1),
-    "the same call twice": (_says(_entry(), _entry()), K1),
-    "the same call twice, spaced otherwise": (_says(_entry(), _entry('{"code":"K1"}')), K1),
-    "one id, two calls": (_says(_entry(), _entry('{"code": "K2"}')), K1_K2),
-    "two ids, one call": (_says(_entry(), _entry(id="b")), [*K1, *K1]),
+    "the legacy field is blank beside an answer": (
+        {"content": "Here.", "function_call": {"name": "", "arguments": ""}},
+        ["Here."],
+    ),
+    "the legacy field is blank, and nothing else": (
+        {"content": None, "function_call": {"name": "", "arguments": ""}},
+        "missing_tool_name",
+    ),
+    "a block of Anthropic's": (
+        _says({"type": "tool_use", "id": "a", "name": "track_parcel", "input": {"code": "K1"}}),
+        K1,
+    ),
+    "a part of Gemini's, whose name nothing gives": (
+        _says({"functionCall": {"name": "track_parcel", "args": {"code": "K1"}}}),
+        "missing_tool_name",
+    ),
+    "a list inside the list": (_says([make_entry()]), "missing_tool_name"),
+    "a text of no JSON in place of the list": (
+        {"tool_calls": "track_parcel", "content": "Here."},
+        "missing_tool_name",
+    ),
+    "an empty mapping in place of the list": ({"tool_calls": {}, "content": "Here."}, ["Here."]),
+    "one call without its list, by its index": (
+        {"tool_calls": {"index": 0, "function": make_entry()["function"]}},
+        K1,
+    ),
+    "unknown fields": (_says(make_entry(extra_content={"sign": "s"}, index=3)), K1),
+    "the same call twice": (_says(make_entry(), make_entry()), K1),
+    "the same call twice, spaced otherwise": (_says(make_entry(), make_entry('{"code":"K1"}')), K1),
+    "one id, two calls": (_says(make_entry(), make_entry('{"code": "K2"}')), K1_K2),
+    "two ids, one call": (_says(make_entry(), make_entry(id="b")), [*K1, *K1]),
     "one good, one bad": (
-        _says(_entry(), _entry("[1]", id="b")),
+        _says(make_entry(), make_entry("[1]", id="b")),
         [*K1, ("track_parcel", SHAPE)],
     ),
     "one bad, one good": (
-        _says(_entry(name="fly", id="b"), _entry()),
+        _says(make_entry(name="fly", id="b"), make_entry()),
         [("fly", "unknown_tool"), *K1],
     ),
     "two bad, the first of the order": (
-        _says(_entry("[1]"), _entry(name="fly", id="b")),
+        _says(make_entry("[1]"), make_entry(name="fly", id="b")),
         "unknown_tool",
     ),
 }
@@ -340,11 +403,13 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_layout_of_a_call_is_read_at_every_level(name: str, level: Level) -> None:
     message, wanted = SHAPES[name]
-    assert _outcome(parse_native(message, TOOLS, level=level)) == wanted
+    assert outcome_of(parse_native(message, TOOLS, level=level)) == wanted
 
 
 def _wrapped(*uses: Any, **other: Any) -> dict[str, Any]:
-    return _says(_entry(json.dumps({"tool_uses": uses}), name="multi_tool_use.parallel", **other))
+    return _says(
+        make_entry(json.dumps({"tool_uses": uses}), name="multi_tool_use.parallel", **other)
+    )
 
 
 def _use(code: str) -> dict[str, Any]:
@@ -354,11 +419,11 @@ def _use(code: str) -> dict[str, Any]:
 def test_the_parallel_wrapper_is_unpacked_but_not_strictly() -> None:
     message = _wrapped(_use("K1"), _use("K2"))
     reading = parse_native(message, TOOLS)
-    assert _outcome(reading) == K1_K2
-    assert "parallel_wrapper" in _repairs(reading)
+    assert outcome_of(reading) == K1_K2
+    assert "parallel_wrapper" in repairs_of(reading)
     assert reading.calls[0].id == "a"
     assert len({call.id for call in reading.calls}) == 2
-    assert _outcome(parse_native(message, TOOLS, level="strict")) == "unknown_tool"
+    assert outcome_of(parse_native(message, TOOLS, level="strict")) == "unknown_tool"
 
 
 WRAPPERS: dict[str, tuple[list[Any], Any]] = {
@@ -376,7 +441,7 @@ WRAPPERS: dict[str, tuple[list[Any], Any]] = {
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_the_parallel_wrapper_may_hold_anything(name: str) -> None:
     uses, wanted = WRAPPERS[name]
-    assert _outcome(parse_native(_wrapped(*uses), TOOLS)) == wanted
+    assert outcome_of(parse_native(_wrapped(*uses), TOOLS)) == wanted
 
 
 IDS: dict[str, tuple[list[Any], list[str | None], set[str]]] = {
@@ -398,29 +463,29 @@ IDS: dict[str, tuple[list[Any], list[str | None], set[str]]] = {
 @pytest.mark.parametrize("name", IDS)
 def test_each_call_has_an_id_to_echo(name: str) -> None:
     given_ids, wanted, repairs = IDS[name]
-    entries = [_entry(f'{{"code": "K{n}"}}', id=id_) for n, id_ in enumerate(given_ids)]
+    entries = [make_entry(f'{{"code": "K{n}"}}', id=id_) for n, id_ in enumerate(given_ids)]
     for level in LEVELS:
         reading = parse_native(_says(*entries), TOOLS, level=level)
         ids = [call.id for call in reading.calls]
         assert len(set(ids)) == len(ids)
         assert all(ids)
         assert all(want in {None, got} for want, got in zip(wanted, ids, strict=True))
-        assert _repairs(reading) == repairs
+        assert repairs_of(reading) == repairs
         assert reading == parse_native(_says(*entries), TOOLS, level=level)
 
 
 def test_a_made_id_is_never_one_that_is_taken() -> None:
-    made = parse_native(_says(_entry(id=...)), TOOLS).calls[0].id
-    reading = parse_native(_says(_entry(id=...), _entry('{"code": "K2"}', id=made)), TOOLS)
+    made = parse_native(_says(make_entry(id=...)), TOOLS).calls[0].id
+    reading = parse_native(_says(make_entry(id=...), make_entry('{"code": "K2"}', id=made)), TOOLS)
     assert len({call.id for call in reading.calls}) == 2
     assert reading.calls[1].id == made
 
 
 def test_an_unreadable_call_stands_in_calls_with_its_id_and_failure() -> None:
     for entry in (
-        _entry("nonsense", id="z"),
-        _entry(name=None, id="z"),
-        _entry(name="fly", id="z"),
+        make_entry("nonsense", id="z"),
+        make_entry(name=None, id="z"),
+        make_entry(name="fly", id="z"),
     ):
         reading = parse_native(_says(entry), TOOLS)
         assert [call.id for call in reading.calls] == ["z"]
@@ -482,6 +547,7 @@ CONTENTS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "missing": ({}, "empty_turn", ""),
     "empty": ({"content": ""}, "empty_turn", ""),
     "blank": ({"content": " \n\t"}, "empty_turn", ""),
+    "only zero-width characters": ({"content": "\u200b\n\ufeff"}, "empty_turn", ""),
     "a number": ({"content": 7}, "empty_turn", ""),
     "a template token and nothing else": ({"content": "<|im_end|>"}, "empty_turn", ""),
     "a template token behind": ({"content": "Here.<|im_end|>\n"}, ["Here."], ""),
@@ -521,15 +587,15 @@ CONTENTS: dict[str, tuple[dict[str, Any], Any, str]] = {
         "",
     ),
     "a think block beside a call": (
-        _says(_entry(), content="<think>Hm.</think>One moment."),
+        _says(make_entry(), content="<think>Hm.</think>One moment."),
         K1,
         "Hm.\nOne moment.",
     ),
-    "text beside a call": (_says(_entry(), content="One moment."), K1, "One moment."),
-    "an empty text beside a call": (_says(_entry(), content=""), K1, ""),
-    "no content beside a call": ({"tool_calls": [_entry()]}, K1, ""),
-    "parts beside a call": (_says(_entry(), content=[{"type": "text", "text": "A"}]), K1, "A"),
-    "an open think block beside a call": (_says(_entry(), content="<think>Hm."), K1, "Hm."),
+    "text beside a call": (_says(make_entry(), content="One moment."), K1, "One moment."),
+    "an empty text beside a call": (_says(make_entry(), content=""), K1, ""),
+    "no content beside a call": ({"tool_calls": [make_entry()]}, K1, ""),
+    "parts beside a call": (_says(make_entry(), content=[{"type": "text", "text": "A"}]), K1, "A"),
+    "an open think block beside a call": (_says(make_entry(), content="<think>Hm."), K1, "Hm."),
     "a filled refusal": ({"content": None, "refusal": "I can't."}, "refused_or_filtered", ""),
     "a refusal part": (
         {"content": [{"type": "refusal", "refusal": "I can't."}]},
@@ -547,7 +613,7 @@ CONTENTS: dict[str, tuple[dict[str, Any], Any, str]] = {
 def test_content_is_sorted_at_every_level(name: str, level: Level) -> None:
     message, wanted, thought = CONTENTS[name]
     reading = parse_native(message, TOOLS, level=level)
-    assert (_outcome(reading), reading.thought) == (wanted, thought)
+    assert (outcome_of(reading), reading.thought) == (wanted, thought)
 
 
 def test_what_was_left_out_is_reported() -> None:
@@ -567,18 +633,18 @@ def test_content_has_one_text_and_one_reasoning() -> None:
 
 
 FINISHES: dict[str, tuple[dict[str, Any], str | None, Any]] = {
-    "stop with a call": (_says(_entry()), "stop", K1),
-    "null with a call": (_says(_entry()), None, K1),
-    "an unknown word with a call": (_says(_entry()), "eos_token", K1),
+    "stop with a call": (_says(make_entry()), "stop", K1),
+    "null with a call": (_says(make_entry()), None, K1),
+    "an unknown word with a call": (_says(make_entry()), "eos_token", K1),
     "tool_calls without one": (_says(content="Here."), "tool_calls", ["Here."]),
     "tool_calls and nothing": (_says(), "tool_calls", "empty_turn"),
-    "length behind a whole call": (_says(_entry()), "length", K1),
-    "length in a call": (_says(_entry('{"code": "K')), "length", CUT),
-    "length where only a brace is missing": (_says(_entry('{"code": "K1"')), "length", CUT),
-    "length before the arguments": (_says(_entry("", name="list_rooms")), "length", CUT),
-    "length in the name": (_says(_entry("", name="list_ro")), "length", CUT),
+    "length behind a whole call": (_says(make_entry()), "length", K1),
+    "length in a call": (_says(make_entry('{"code": "K')), "length", CUT),
+    "length where only a brace is missing": (_says(make_entry('{"code": "K1"')), "length", CUT),
+    "length before the arguments": (_says(make_entry("", name="list_rooms")), "length", CUT),
+    "length in the name": (_says(make_entry("", name="list_ro")), "length", CUT),
     "length in the second call": (
-        _says(_entry(), _entry('{"code": "K', id="b")),
+        _says(make_entry(), make_entry('{"code": "K', id="b")),
         "length",
         [*K1, ("track_parcel", CUT)],
     ),
@@ -587,11 +653,11 @@ FINISHES: dict[str, tuple[dict[str, Any], str | None, Any]] = {
     "length in blanks": ({"content": "\n\n\n\n"}, "length", CUT),
     "length in the reasoning": ({"content": None, "reasoning_content": "Hm"}, "length", CUT),
     "length in a think block": ({"content": "<think>Hm"}, "length", CUT),
-    "length by another name": (_says(_entry('{"code": "K')), "MAX_TOKENS", CUT),
-    "a cut call of an unknown tool": (_says(_entry('{"co', name="fly")), "stop", CUT),
+    "length by another name": (_says(make_entry('{"code": "K')), "MAX_TOKENS", CUT),
+    "a cut call of an unknown tool": (_says(make_entry('{"co', name="fly")), "stop", CUT),
     "a filter": ({"content": ""}, "content_filter", "refused_or_filtered"),
     "a filter with text": ({"content": "It is"}, "content_filter", "refused_or_filtered"),
-    "a filter with a call": (_says(_entry()), "content_filter", "refused_or_filtered"),
+    "a filter with a call": (_says(make_entry()), "content_filter", "refused_or_filtered"),
     "GLM's filter": ({"content": ""}, "sensitive", "refused_or_filtered"),
     "Gemini's filter": ({"content": ""}, "SAFETY", "refused_or_filtered"),
     "Gemini's filter, said at length": (
@@ -610,9 +676,9 @@ FINISHES: dict[str, tuple[dict[str, Any], str | None, Any]] = {
         "server_rejected_output",
     ),
     "a network error": ({"content": ""}, "network_error", "endpoint_error"),
-    "a network error with a call": (_says(_entry()), "network_error", "endpoint_error"),
+    "a network error with a call": (_says(make_entry()), "network_error", "endpoint_error"),
     "an error": ({"content": "It is"}, "error", "endpoint_error"),
-    "no resources": (_says(_entry()), "insufficient_system_resource", "endpoint_error"),
+    "no resources": (_says(make_entry()), "insufficient_system_resource", "endpoint_error"),
 }
 
 
@@ -620,21 +686,41 @@ FINISHES: dict[str, tuple[dict[str, Any], str | None, Any]] = {
 @pytest.mark.parametrize("name", FINISHES)
 def test_calls_decide_but_for_words_of_failure(name: str, level: Level) -> None:
     message, finish, wanted = FINISHES[name]
-    assert _outcome(parse_native(message, TOOLS, level=level, finish_reason=finish)) == wanted
+    assert outcome_of(parse_native(message, TOOLS, level=level, finish_reason=finish)) == wanted
 
 
 def test_a_filtered_call_is_listed_with_its_id_to_be_answered() -> None:
-    reading = parse_native(_says(_entry(id="z")), TOOLS, finish_reason="content_filter")
+    reading = parse_native(_says(make_entry(id="z")), TOOLS, finish_reason="content_filter")
     assert [(call.id, call.failure) for call in reading.calls] == [("z", reading.failure)]
+
+
+TWINS: dict[str, tuple[Any, str | None]] = {
+    **{f"arguments, {name}": (_with(t, a), "tool_calls") for name, (t, a, *_) in ARGUMENTS.items()},
+    **{f"name, {n}": (_with(said, "{}"), "tool_calls") for n, (said, *_) in NAMES.items()},
+    **{f"shape, {name}": (message, "stop") for name, (message, _) in SHAPES.items()},
+    **{f"content, {name}": (message, "stop") for name, (message, *_) in CONTENTS.items()},
+    **{f"finish, {n}": (message, f) for n, (message, f, _) in FINISHES.items() if f},
+}
+
+
+@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("name", [name for name in TWINS if "every decoder" not in name])
+def test_a_message_in_pieces_is_the_same_message(name: str, size: int) -> None:
+    message, finish = TWINS[name]
+    data = send(make_stream(message, finish, size))
+    for level in LEVELS:
+        whole = parse_response(make_plain(message, finish), TOOLS, level=level)
+        pieces = parse_response(data, TOOLS, level=level)
+        assert (outcome_of(pieces), pieces.thought) == (outcome_of(whole), whole.thought)
 
 
 def test_cuts_and_mismatches_are_flagged() -> None:
     cut = parse_native({"content": "It is he"}, TOOLS, finish_reason="length")
-    assert _repairs(cut) == {"answer_cut"}
-    behind = parse_native(_says(_entry()), TOOLS, finish_reason="length")
-    assert _repairs(behind) == {"cut_after_call"}
+    assert repairs_of(cut) == {"answer_cut"}
+    behind = parse_native(_says(make_entry()), TOOLS, finish_reason="length")
+    assert repairs_of(behind) == {"cut_after_call"}
     mismatch = parse_native({"content": "Here."}, TOOLS, finish_reason="tool_calls")
-    assert _repairs(mismatch) == {"finish_mismatch"}
+    assert repairs_of(mismatch) == {"finish_mismatch"}
 
 
 NAMED = {"type": "function", "function": {"name": "track_parcel"}}
@@ -643,27 +729,27 @@ ALLOWED = {
     "allowed_tools": {"mode": "required", "tools": [{"type": "function", "name": "list_rooms"}]},
 }
 ALLOWED_AUTO = {"type": "allowed_tools", "mode": "auto", "tools": [NAMED]}
-TWO = _says(_entry(), _entry('{"code": "K2"}', id="b"))
-ROOMS = _says(_entry("{}", name="list_rooms"))
+TWO = _says(make_entry(), make_entry('{"code": "K2"}', id="b"))
+ROOMS = _says(make_entry("{}", name="list_rooms"))
 VIOLATION = "choice_violation"
 
 CHOICES: dict[str, tuple[dict[str, Any], Any, bool | None, Any]] = {
     # message, tool_choice, parallel_tool_calls, outcome
-    "auto with a call": (_says(_entry()), "auto", True, K1),
+    "auto with a call": (_says(make_entry()), "auto", True, K1),
     "auto with an answer": ({"content": "A"}, "auto", True, ["A"]),
-    "null with a call": (_says(_entry()), None, None, K1),
+    "null with a call": (_says(make_entry()), None, None, K1),
     "none with an answer": ({"content": "A"}, "none", True, ["A"]),
-    "none with a call": (_says(_entry()), "none", True, VIOLATION),
-    "none with a bad call": (_says(_entry("[]")), "none", True, VIOLATION),
-    "none with a cut call": (_says(_entry('{"c')), "none", True, CUT),
-    "required with a call": (_says(_entry()), "required", True, K1),
+    "none with a call": (_says(make_entry()), "none", True, VIOLATION),
+    "none with a bad call": (_says(make_entry("[]")), "none", True, VIOLATION),
+    "none with a cut call": (_says(make_entry('{"c')), "none", True, CUT),
+    "required with a call": (_says(make_entry()), "required", True, K1),
     "required with an answer": ({"content": "A"}, "required", True, VIOLATION),
     "required with nothing": ({"content": ""}, "required", True, VIOLATION),
     "any is required": ({"content": "A"}, "any", True, VIOLATION),
-    "named with its call": (_says(_entry()), NAMED, True, K1),
+    "named with its call": (_says(make_entry()), NAMED, True, K1),
     "named with another call": (ROOMS, NAMED, True, VIOLATION),
     "named with both": (
-        _says(_entry(), _entry("{}", name="list_rooms", id="b")),
+        _says(make_entry(), make_entry("{}", name="list_rooms", id="b")),
         NAMED,
         True,
         VIOLATION,
@@ -671,18 +757,28 @@ CHOICES: dict[str, tuple[dict[str, Any], Any, bool | None, Any]] = {
     "named with an answer": ({"content": "A"}, NAMED, True, VIOLATION),
     "named flat": (ROOMS, {"type": "function", "name": "track_parcel"}, True, VIOLATION),
     "named by its bare name": (ROOMS, "track_parcel", True, VIOLATION),
-    "named with its call, badly": (_says(_entry("[]")), NAMED, True, SHAPE),
-    "named with a call of no name": (_says(_entry(name=None)), NAMED, True, "missing_tool_name"),
+    "named with its call, badly": (_says(make_entry("[]")), NAMED, True, SHAPE),
+    "named with a call of no name": (
+        _says(make_entry(name=None)),
+        NAMED,
+        True,
+        "missing_tool_name",
+    ),
     "allowed with its call": (ROOMS, ALLOWED, True, [("list_rooms", {})]),
-    "allowed with another call": (_says(_entry()), ALLOWED, True, VIOLATION),
+    "allowed with another call": (_says(make_entry()), ALLOWED, True, VIOLATION),
     "allowed and required with an answer": ({"content": "A"}, ALLOWED, True, VIOLATION),
     "allowed and auto with an answer": ({"content": "A"}, ALLOWED_AUTO, True, ["A"]),
     "allowed and auto with another call": (ROOMS, ALLOWED_AUTO, True, VIOLATION),
-    "parallel off with one call": (_says(_entry()), "auto", False, K1),
+    "parallel off with one call": (_says(make_entry()), "auto", False, K1),
     "parallel off with two calls": (TWO, "auto", False, VIOLATION),
-    "parallel off with one call given twice": (_says(_entry(), _entry()), "auto", False, K1),
+    "parallel off with one call given twice": (
+        _says(make_entry(), make_entry()),
+        "auto",
+        False,
+        K1,
+    ),
     "parallel off with one good and one bad": (
-        _says(_entry(), _entry("[]", id="b")),
+        _says(make_entry(), make_entry("[]", id="b")),
         "auto",
         False,
         VIOLATION,
@@ -693,8 +789,8 @@ CHOICES: dict[str, tuple[dict[str, Any], Any, bool | None, Any]] = {
         False,
         VIOLATION,
     ),
-    "an unknown choice": (_says(_entry()), {"type": "strange"}, True, K1),
-    "a choice of nonsense": (_says(_entry()), 7, True, K1),
+    "an unknown choice": (_says(make_entry()), {"type": "strange"}, True, K1),
+    "a choice of nonsense": (_says(make_entry()), 7, True, K1),
 }
 
 
@@ -702,7 +798,7 @@ CHOICES: dict[str, tuple[dict[str, Any], Any, bool | None, Any]] = {
 def test_what_the_request_allowed_is_checked(name: str) -> None:
     message, choice, parallel, wanted = CHOICES[name]
     reading = parse_native(message, TOOLS, tool_choice=choice, parallel_tool_calls=parallel)
-    assert _outcome(reading) == wanted
+    assert outcome_of(reading) == wanted
     if wanted == VIOLATION:
         assert all(call.failure is not None and call.id for call in reading.calls)
 
@@ -712,7 +808,7 @@ def test_required_and_cut_before_the_call_is_a_cut() -> None:
         reading = parse_native(
             {"content": content}, TOOLS, tool_choice="required", finish_reason="length"
         )
-        assert _outcome(reading) == CUT
+        assert outcome_of(reading) == CUT
 
 
 CALL = '{"name": "track_parcel", "arguments": {"code": "K1"}}'
@@ -795,7 +891,7 @@ def test_calls_out_of_their_channel_are_failures_below_rescue(name: str) -> None
         assert (failure.kind, failure.detail) == ("out_of_channel_call", detail)
         assert failure.position is not None
     reading = parse_native({"content": content}, TOOLS, level="rescue")
-    assert _outcome(reading) == K1
+    assert outcome_of(reading) == K1
     assert all(call.id for call in reading.calls)
 
 
@@ -809,13 +905,13 @@ def test_a_call_in_the_reasoning_counts_only_where_nothing_else_is_said(key: str
         "reasoning",
         "reasoning_content",
     )
-    assert _outcome(parse_native({"content": None, **leaked}, TOOLS, level="rescue")) == K1
+    assert outcome_of(parse_native({"content": None, **leaked}, TOOLS, level="rescue")) == K1
     for level in LEVELS:
-        assert _outcome(parse_native({"content": "Here.", **leaked}, TOOLS, level=level)) == [
+        assert outcome_of(parse_native({"content": "Here.", **leaked}, TOOLS, level=level)) == [
             "Here."
         ]
-        real = _says(_entry('{"code": "K2"}'), **leaked)
-        assert _outcome(parse_native(real, TOOLS, level=level)) == K1_K2[1:]
+        real = _says(make_entry('{"code": "K2"}'), **leaked)
+        assert outcome_of(parse_native(real, TOOLS, level=level)) == K1_K2[1:]
 
 
 TRAPS: dict[str, str] = {
@@ -835,35 +931,37 @@ TRAPS: dict[str, str] = {
 @pytest.mark.parametrize("name", TRAPS)
 def test_prose_is_an_answer_at_every_level(name: str) -> None:
     for level in LEVELS:
-        assert _outcome(parse_native({"content": TRAPS[name]}, TOOLS, level=level)) == [TRAPS[name]]
+        assert outcome_of(parse_native({"content": TRAPS[name]}, TOOLS, level=level)) == [
+            TRAPS[name]
+        ]
 
 
 def test_a_cut_call_in_the_text_is_no_answer() -> None:
     content = '<tool_call>\n{"name": "track_parcel", "arguments": {"code": "K'
     for level in LEVELS:
         reading = parse_native({"content": content}, TOOLS, level=level, finish_reason="length")
-        assert _outcome(reading) == CUT
+        assert outcome_of(reading) == CUT
 
 
 def test_markup_of_a_tool_not_offered_is_no_answer() -> None:
     content = '<tool_call>{"name": "fly", "arguments": {}}</tool_call>'
     for level in LEVELS:
-        assert _outcome(parse_native({"content": content}, TOOLS, level=level)) == "unknown_tool"
+        assert outcome_of(parse_native({"content": content}, TOOLS, level=level)) == "unknown_tool"
 
 
 def test_a_call_part_in_the_content_is_a_call_out_of_channel() -> None:
     part = {"type": "tool_use", "id": "a", "name": "track_parcel", "input": {"code": "K1"}}
     message = {"content": [{"type": "text", "text": "One moment."}, part]}
-    assert _outcome(parse_native(message, TOOLS)) == "out_of_channel_call"
-    assert _outcome(parse_native(message, TOOLS, level="rescue")) == K1
+    assert outcome_of(parse_native(message, TOOLS)) == "out_of_channel_call"
+    assert outcome_of(parse_native(message, TOOLS, level="rescue")) == K1
 
 
 def test_a_rescued_call_is_still_held_to_the_choice() -> None:
     message = {"content": f"<tool_call>{CALL}</tool_call>"}
     read = parse_native(message, TOOLS, level="rescue", tool_choice="none")
-    assert _outcome(read) == VIOLATION
-    assert _outcome(parse_native(message, TOOLS, level="rescue", tool_choice="required")) == K1
-    assert _outcome(parse_native(message, TOOLS, tool_choice="required")) == "out_of_channel_call"
+    assert outcome_of(read) == VIOLATION
+    assert outcome_of(parse_native(message, TOOLS, level="rescue", tool_choice="required")) == K1
+    assert outcome_of(parse_native(message, TOOLS, tool_choice="required")) == "out_of_channel_call"
 
 
 def test_call_text_beside_a_call_is_dropped_and_reported() -> None:
@@ -871,20 +969,20 @@ def test_call_text_beside_a_call_is_dropped_and_reported() -> None:
         (CALL, ""),
         (f"One moment.\n<tool_call>{CALL}</tool_call>", "One moment."),
     ):
-        reading = parse_native(_says(_entry('{"code": "K2"}'), content=content), TOOLS)
-        assert _outcome(reading) == K1_K2[1:]
+        reading = parse_native(_says(make_entry('{"code": "K2"}'), content=content), TOOLS)
+        assert outcome_of(reading) == K1_K2[1:]
         assert reading.thought == thought
         assert [one.reason for one in reading.dropped] == ["call_text"]
 
 
 def test_failures_say_in_a_sentence_where_they_are() -> None:
     messages = [
-        _says(_entry("nonsense")),
-        _says(_entry("[]")),
-        _says(_entry('{"code": 1}')),
-        _says(_entry(), _entry('{"code": "K', id="b")),
-        _says(_entry(name=None)),
-        _says(_entry(name="fly")),
+        _says(make_entry("nonsense")),
+        _says(make_entry("[]")),
+        _says(make_entry('{"code": 1}')),
+        _says(make_entry(), make_entry('{"code": "K', id="b")),
+        _says(make_entry(name=None)),
+        _says(make_entry(name="fly")),
         {"content": ""},
         {"content": "<think>x"},
         {"content": CALL},
@@ -898,7 +996,9 @@ def test_failures_say_in_a_sentence_where_they_are() -> None:
             assert failure.message.endswith(".")
             assert "\n" not in failure.message
             assert failure.field != "text"
-    bad = parse_native(_says(_entry(), _entry('{"code": K', id="b")), TOOLS).calls[1].failure
+    bad = (
+        parse_native(_says(make_entry(), make_entry('{"code": K', id="b")), TOOLS).calls[1].failure
+    )
     assert bad is not None
     assert bad.field == "calls[1].arguments"
 
@@ -908,7 +1008,7 @@ def test_every_repair_has_its_sentence() -> None:
     messages = [message for message, *_ in (*SHAPES.values(), *CONTENTS.values())]
     messages += [_with(tool, arguments) for tool, arguments, *_ in ARGUMENTS.values()]
     messages += [_with(name, '{"code": "K1"}') for name, *_ in NAMES.values()]
-    made = {name for message in messages for name in _repairs(parse_native(message, TOOLS))}
+    made = {name for message in messages for name in repairs_of(parse_native(message, TOOLS))}
     assert len(made) > 20
     assert made <= known.keys()
 
@@ -942,11 +1042,6 @@ def _good(reading: Reading) -> Any:
         if reading.final is not None
         else [(call.name, call.arguments) for call in reading.good_calls]
     )
-
-
-def _holds_one(reading: Reading) -> bool:
-    good = any(call.failure is None for call in reading.calls)
-    return (reading.failure is not None) + (reading.final is not None) + good == 1
 
 
 KEYS = [
@@ -1006,7 +1101,7 @@ ASKED = st.fixed_dictionaries(
 def test_any_message_gives_exactly_one_outcome(message: Any, asked: dict[str, Any]) -> None:
     for level in LEVELS:
         reading = parse_native(message, TOOLS, level=level, **asked)
-        assert _holds_one(reading)
+        assert holds_one(reading)
         if isinstance(message, dict) and "tool_calls" in message:
             ids = [call.id for call in reading.calls]
             assert len(set(ids)) == len(ids)
@@ -1032,11 +1127,13 @@ def test_deep_values_are_values() -> None:
     for message in (
         {"content": deep},
         {"tool_calls": deep},
-        _says(_entry(deep)),
-        _says(_entry({"code": deep})),
+        _says(make_entry(deep)),
+        _says(make_entry({"code": deep})),
     ):
-        assert _holds_one(parse_native(message, TOOLS))
-    assert _outcome(parse_native(_says(_entry({"a": deep}, name="list_rooms")), TOOLS)) == SYNTAX
+        assert holds_one(parse_native(message, TOOLS))
+    assert (
+        outcome_of(parse_native(_says(make_entry({"a": deep}, name="list_rooms")), TOOLS)) == SYNTAX
+    )
 
 
 def _seconds(message: Any) -> float:
@@ -1046,9 +1143,9 @@ def _seconds(message: Any) -> float:
 
 
 GROWING: dict[str, Any] = {
-    "calls": lambda n: _says(*[_entry(f'{{"code": "K{k}"}}', id=str(k)) for k in range(n)]),
-    "the same call": lambda n: _says(*[_entry()] * n),
-    "calls of one id": lambda n: _says(*[_entry(f'{{"code": "K{k}"}}') for k in range(n)]),
+    "calls": lambda n: _says(*[make_entry(f'{{"code": "K{k}"}}', id=str(k)) for k in range(n)]),
+    "the same call": lambda n: _says(*[make_entry()] * n),
+    "calls of one id": lambda n: _says(*[make_entry(f'{{"code": "K{k}"}}') for k in range(n)]),
     "think tags": lambda n: {"content": "<think></think>" * n},
     "think tags that open": lambda n: {"content": "<think>" * n},
     "think tags that close": lambda n: {"content": "</think>" * n},

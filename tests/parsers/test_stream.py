@@ -144,6 +144,29 @@ def test_no_reading_is_given_at(text):
     assert stream.finish() == parse_react(text, TOOLS)
 
 
+QUERY = "Action: search\nAction Input: "
+FOUND = {
+    "an end token in an open value, then a label": 'Input:{""<|im_end|>\nTool:"',
+    "an end token in an open value, then another step": f'{QUERY}{{"query": "a"\n<|im_end|>\n{STEP}',
+    "an end token before the last brace": f'{QUERY}{{"query": "a"<|im_end|>}}',
+    "an end token before a list's end": f'{QUERY}[{{"query": "a"}}<|im_end|>]',
+    "an end token in a string": f'{QUERY}{{"query": "a<|im_end|>"}}',
+    "an end token in a string with quotes inside": f'{QUERY}{{"query": "a<|im_end|>": "b"}}',
+    "an end token in single quotes": f"{QUERY}{{'query': 'a<|im_end|>'}}",
+    "an end token in a call": 'Action: search("a"<|im_end|>)',
+    "an end token in a string of a call": f'{QUERY}search("a<|im_end|>")',
+    "an end token before a label on its line": "ActioN:{\n<|eot_id|>观察：",
+    "a name behind a label on the next line": "FinalAnswer:\nAction:\nObservation:get_wEATher",
+}
+
+
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+def test_what_a_fuzz_found_reads_by_pieces_as_whole(text):
+    for size in (1, 2, 5):
+        stream, _ = feed(text, size)
+        assert stream.finish() == parse_react(text, TOOLS)
+
+
 @pytest.mark.parametrize("rest", ["(x)", "()", "\n(x)", '{"city": "Rome"}'])
 def test_what_follows_an_end_token_changes_nothing(rest):
     text = f"{STEP}<|im_end|>{rest}"
@@ -185,4 +208,4 @@ def test_feeding_stays_linear_where_every_line_could_end_the_reply():
     text = 'Action: search\nAction Input: {"query": "' + line * 2000
     stream, given = feed(text, 9)
     assert set(given) == {None}
-    assert stream._spent <= 9 * len(text) + 100_000
+    assert stream._spent <= 3 * len(text) + 100_000

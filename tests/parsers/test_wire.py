@@ -8,9 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parcels import (
+    K1,
+    K1_K2,
+    TOOLS,
+    holds_one,
+    make_calls,
+    make_chunk,
+    make_entry,
+    make_piece,
+    make_plain,
+    outcome_of,
+    repairs_of,
+    send,
+)
 
 from parsers.explain import SENTENCES
-from parsers.types import LEVELS, Reading
+from parsers.types import LEVELS
 from parsers.wire import (
     DONE,
     EventReader,
@@ -21,75 +35,6 @@ from parsers.wire import (
     retry_after,
     sse_events,
 )
-
-
-def _tool(name: str, required: list[str], **properties: str) -> dict[str, Any]:
-    parameters = {
-        "type": "object",
-        "properties": {key: {"type": kind} for key, kind in properties.items()},
-        "required": required,
-        "additionalProperties": False,
-    }
-    return {"type": "function", "function": {"name": name, "parameters": parameters}}
-
-
-TOOLS = [
-    _tool("track_parcel", ["code"], code="string"),
-    _tool("book_room", ["room", "guests"], room="string", guests="integer", quiet="boolean"),
-    _tool("list_rooms", []),
-]
-
-
-def _entry(arguments: Any = '{"code": "K1"}', **other: Any) -> dict[str, Any]:
-    entry = {"id": "a", "type": "function", "name": "track_parcel", **other}
-    function = {"name": entry.pop("name"), "arguments": arguments}
-    return {k: v for k, v in {**entry, "function": function}.items() if v is not ...}
-
-
-def _chunk(delta: Any = None, finish: Any = None, **other: Any) -> dict[str, Any]:
-    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
-    return {"id": "c1", "object": "chat.completion.chunk", "choices": [choice], **other}
-
-
-def _calls(*entries: Any, finish: str | None = "tool_calls") -> list[Any]:
-    """A stream with one entry a chunk."""
-    pieces = [_chunk({"role": "assistant", "content": None})]
-    pieces += [_chunk({"tool_calls": [entry]}) for entry in entries]
-    return [*pieces, _chunk(finish=finish), DONE]
-
-
-def _piece(arguments: Any, **other: Any) -> dict[str, Any]:
-    return {**other, "function": {"arguments": arguments}}
-
-
-def _sent(chunks: list[Any]) -> bytes:
-    texts = [one if isinstance(one, str) else json.dumps(one) for one in chunks]
-    return "".join(f"data: {text}\n\n" for text in texts).encode()
-
-
-def _plain(message: Any, finish: Any = "stop", **other: Any) -> dict[str, Any]:
-    return {
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        **other,
-    }
-
-
-def _outcome(reading: Reading) -> Any:
-    """Give a kind, an answer as [text], or the calls as (name, arguments or kind)."""
-    if reading.failure is not None:
-        return reading.failure.kind
-    if reading.final is not None:
-        return [reading.final]
-    return [(c.name, c.failure.kind if c.failure else c.arguments) for c in reading.calls]
-
-
-def _repairs(reading: Reading) -> set[str]:
-    return {one.name for one in reading.repairs}
-
-
-K1 = [("track_parcel", {"code": "K1"})]
-K1_K2 = [("track_parcel", {"code": "K1"}), ("track_parcel", {"code": "K2"})]
 
 EVENTS: dict[str, tuple[bytes, list[Any]]] = {
     "one event": (b'data: {"a": 1}\n\n', [{"a": 1}]),
@@ -125,6 +70,19 @@ EVENTS: dict[str, tuple[bytes, list[Any]]] = {
         b'data: {"a": 1}\n\n{"error": "no"}\n',
         [{"a": 1}, {"error": "no"}],
     ),
+    "half an object without a frame": (
+        b'data: {"a": 1}\n\n{"b": \n\n',
+        [{"a": 1}, '{"b":'],
+    ),
+    "objects on lines, and the end mark": (
+        b'{"a": 1}\n{"b": 2}\n[DONE]\n',
+        [{"a": 1}, {"b": 2}, DONE],
+    ),
+    "named events": (
+        b'event: chunk\ndata: {"a": 1}\n\nevent: done\ndata: [DONE]\n\n',
+        [{"a": 1}, DONE],
+    ),
+    "two objects in one event": (b'data: {"a": 1}{"b": 2}\n\n', ['{"a": 1}{"b": 2}']),
     "white space before the field": (b' data: {"a": 1}\n\n', [{"a": 1}]),
     "a line separator inside a text": (
         'data: {"a": "x\u2028y"}\n\n'.encode(),
@@ -175,169 +133,293 @@ def test_bytes_that_are_no_utf8_are_replaced_and_reported() -> None:
 
 STREAMS: dict[str, tuple[list[Any], Any]] = {
     "arguments in pieces": (
-        _calls(_entry("", index=0), _piece('{"code":', index=0), _piece(' "K1"}', index=0)),
+        make_calls(
+            make_entry("", index=0), make_piece('{"code":', index=0), make_piece(' "K1"}', index=0)
+        ),
         K1,
     ),
-    "an index that is missing": (_calls(_entry(""), _piece('{"code": "K1"}')), K1),
-    "an index that is null": (_calls(_entry(index=None)), K1),
+    "an index that is missing": (make_calls(make_entry(""), make_piece('{"code": "K1"}')), K1),
+    "an index that is null": (make_calls(make_entry(index=None)), K1),
     "an index that is text": (
-        _calls(_entry("", index="0"), _piece('{"code":"K1"}', index="0")),
+        make_calls(make_entry("", index="0"), make_piece('{"code":"K1"}', index="0")),
         K1,
     ),
-    "an index from one": (_calls(_entry("", index=1), _piece('{"code":"K1"}', index=1)), K1),
+    "an index from one": (
+        make_calls(make_entry("", index=1), make_piece('{"code":"K1"}', index=1)),
+        K1,
+    ),
     "an index that leaps and turns": (
-        _calls(_entry(index=7), _entry('{"code": "K2"}', index=2, id="b")),
+        make_calls(make_entry(index=7), make_entry('{"code": "K2"}', index=2, id="b")),
         K1_K2,
     ),
-    "no index, two whole calls": (_calls(_entry(), _entry('{"code": "K2"}', id="b")), K1_K2),
+    "no index, two whole calls": (
+        make_calls(make_entry(), make_entry('{"code": "K2"}', id="b")),
+        K1_K2,
+    ),
     "no index, two calls in pieces": (
-        _calls(
-            _entry(""),
-            _piece('{"code": "K1"}'),
-            _entry("", id="b"),
-            _piece('{"code": "K2"}'),
+        make_calls(
+            make_entry(""),
+            make_piece('{"code": "K1"}'),
+            make_entry("", id="b"),
+            make_piece('{"code": "K2"}'),
         ),
         K1_K2,
     ),
     "no index and no id, two whole calls": (
-        _calls(_entry(id=...), _entry('{"code": "K2"}', id=...)),
+        make_calls(make_entry(id=...), make_entry('{"code": "K2"}', id=...)),
         K1_K2,
     ),
     "no index, the id in every piece": (
-        _calls(_entry('{"code":'), _piece(' "K1"}', id="a")),
+        make_calls(make_entry('{"code":'), make_piece(' "K1"}', id="a")),
         K1,
     ),
-    "no index, id and name in every piece": (_calls(_entry('{"code":'), _entry(' "K1"}')), K1),
-    "no index, one id for two whole calls": (_calls(_entry(), _entry('{"code": "K2"}')), K1_K2),
-    "no index, the same call twice": (_calls(_entry(), _entry()), K1),
+    "no index, id and name in every piece": (
+        make_calls(make_entry('{"code":'), make_entry(' "K1"}')),
+        K1,
+    ),
+    "no index, one id for two whole calls": (
+        make_calls(make_entry(), make_entry('{"code": "K2"}')),
+        K1_K2,
+    ),
+    "no index, the same call twice": (make_calls(make_entry(), make_entry()), K1),
     "no index, pieces of two ids mixed": (
-        _calls(
-            _entry(""),
-            _entry("", id="b"),
-            _piece('{"code": "K1"}', id="a"),
-            _piece('{"code": "K2"}', id="b"),
+        make_calls(
+            make_entry(""),
+            make_entry("", id="b"),
+            make_piece('{"code": "K1"}', id="a"),
+            make_piece('{"code": "K2"}', id="b"),
         ),
         K1_K2,
     ),
     "no index, the name before the id": (
-        _calls(
+        make_calls(
             {"function": {"name": "track_parcel"}},
             {"id": "a", "function": {"arguments": '{"code": "K1"}'}},
         ),
         K1,
     ),
     "no index, the id before the name": (
-        _calls(
+        make_calls(
             {"id": "a", "function": {"name": None}},
             {"function": {"name": "track_parcel", "arguments": '{"code": "K1"}'}},
         ),
         K1,
     ),
-    "the index only in later pieces": (_calls(_entry(""), _piece('{"code":"K1"}', index=0)), K1),
-    "the index only in the first piece": (_calls(_entry("", index=0), _piece('{"code":"K1"}')), K1),
+    "the index only in later pieces": (
+        make_calls(make_entry(""), make_piece('{"code":"K1"}', index=0)),
+        K1,
+    ),
+    "the index only in the first piece": (
+        make_calls(make_entry("", index=0), make_piece('{"code":"K1"}')),
+        K1,
+    ),
     "the index always zero, whole calls": (
-        _calls(_entry(index=0), _entry('{"code": "K2"}', index=0, id="b")),
+        make_calls(make_entry(index=0), make_entry('{"code": "K2"}', index=0, id="b")),
         K1_K2,
     ),
     "the index always zero, pieces with an empty id": (
-        _calls(
-            _entry("", index=0),
-            _piece('{"code": "K1"}', index=0, id=""),
-            _entry("", index=0, id="b"),
-            _piece('{"code": "K2"}', index=0, id=""),
+        make_calls(
+            make_entry("", index=0),
+            make_piece('{"code": "K1"}', index=0, id=""),
+            make_entry("", index=0, id="b"),
+            make_piece('{"code": "K2"}', index=0, id=""),
         ),
         K1_K2,
     ),
     "two indexes mixed": (
-        _calls(
-            _entry("", index=0),
-            _entry("", index=1, id="b"),
-            _piece('{"code":', index=0),
-            _piece('{"code":', index=1),
-            _piece(' "K1"}', index=0),
-            _piece(' "K2"}', index=1),
+        make_calls(
+            make_entry("", index=0),
+            make_entry("", index=1, id="b"),
+            make_piece('{"code":', index=0),
+            make_piece('{"code":', index=1),
+            make_piece(' "K1"}', index=0),
+            make_piece(' "K2"}', index=1),
         ),
         K1_K2,
     ),
     "both calls in one chunk": (
         [
-            _chunk({"tool_calls": [_entry(index=0), _entry('{"code": "K2"}', index=1, id="b")]}),
-            _chunk(finish="tool_calls"),
+            make_chunk(
+                {"tool_calls": [make_entry(index=0), make_entry('{"code": "K2"}', index=1, id="b")]}
+            ),
+            make_chunk(finish="tool_calls"),
         ],
         K1_K2,
     ),
     "the id again in every piece": (
-        _calls(_entry("", index=0), _piece('{"code": "K1"}', index=0, id="a")),
+        make_calls(make_entry("", index=0), make_piece('{"code": "K1"}', index=0, id="a")),
         K1,
     ),
     "another id in every piece": (
-        _calls(_entry("", index=0), _piece('{"code": "K1"}', index=0, id="x9")),
+        make_calls(make_entry("", index=0), make_piece('{"code": "K1"}', index=0, id="x9")),
         K1,
     ),
     "the id first in a later piece": (
-        _calls(_entry("", index=0, id=None), _piece('{"code": "K1"}', index=0, id="a")),
+        make_calls(make_entry("", index=0, id=None), make_piece('{"code": "K1"}', index=0, id="a")),
         K1,
     ),
     "id and name blank in later pieces": (
-        _calls(
-            _entry("", index=0),
+        make_calls(
+            make_entry("", index=0),
             {"index": 0, "id": "", "function": {"name": "", "arguments": '{"code": "K1"}'}},
         ),
         K1,
     ),
     "the name null at first": (
-        _calls(_entry("", index=0, name=None), _entry('{"code": "K1"}', index=0)),
+        make_calls(make_entry("", index=0, name=None), make_entry('{"code": "K1"}', index=0)),
         K1,
     ),
     "the name behind the arguments": (
-        _calls(_piece('{"code": "K1"}', index=0, id="a"), _entry("", index=0)),
+        make_calls(make_piece('{"code": "K1"}', index=0, id="a"), make_entry("", index=0)),
         K1,
     ),
     "the name again in every piece": (
-        _calls(_entry('{"code":', index=0), _entry(' "K1"}', index=0)),
+        make_calls(make_entry('{"code":', index=0), make_entry(' "K1"}', index=0)),
         K1,
     ),
     "the name in pieces": (
-        _calls(
-            _entry("", index=0, name="track_"),
+        make_calls(
+            make_entry("", index=0, name="track_"),
             {"index": 0, "function": {"name": "parcel", "arguments": '{"code": "K1"}'}},
         ),
         K1,
     ),
-    "no name ever": (_calls(_entry(index=0, name=None)), "missing_tool_name"),
-    "an entry that is null": (_calls(None, _entry(index=0)), K1),
+    "an index below zero": (
+        make_calls(make_entry("", index=-1), make_piece('{"code":"K1"}', index=-1)),
+        K1,
+    ),
+    "an index with a point": (
+        make_calls(make_entry("", index=0.0), make_piece('{"code":"K1"}', index=0)),
+        K1,
+    ),
+    "an index of true": (
+        make_calls(make_entry("", index=True), make_piece('{"code":"K1"}', index=True)),
+        K1,
+    ),
+    "the index always zero, no ids": (
+        make_calls(make_entry(index=0, id=...), make_entry('{"code":"K2"}', index=0, id=...)),
+        "ambiguous_calls",
+    ),
+    "a part of the name, then the whole": (
+        make_calls(
+            make_entry("", index=0, name="track_"),
+            {"index": 0, "function": {"name": "track_parcel", "arguments": '{"code": "K1"}'}},
+        ),
+        "unknown_tool",
+    ),
+    "a name that is a list": (
+        make_calls(make_entry(index=0, name=["track_parcel"])),
+        "unknown_tool",
+    ),
+    "an odd name, then the name": (
+        make_calls(make_entry("", index=0, name=7), make_entry(index=0)),
+        K1,
+    ),
+    "an id that is an object": (make_calls(make_entry(index=0, id={"x": 1})), K1),
+    "the entry opened by its type alone": (
+        make_calls({"index": 0, "id": "a", "type": "function"}, make_entry(index=0)),
+        K1,
+    ),
+    "text between the pieces": (
+        [
+            make_chunk({"content": "One "}),
+            make_chunk({"tool_calls": [make_entry("", index=0)]}),
+            make_chunk({"content": "moment."}),
+            make_chunk({"tool_calls": [make_piece('{"code": "K1"}', index=0)]}),
+            make_chunk(finish="tool_calls"),
+        ],
+        K1,
+    ),
+    "the finish before the arguments": (
+        [
+            make_chunk({"tool_calls": [make_entry("", index=0)]}, "tool_calls"),
+            make_chunk({"tool_calls": [make_piece('{"code": "K1"}', index=0)]}),
+            DONE,
+        ],
+        K1,
+    ),
+    "length, then stop": (
+        [
+            *make_calls(make_entry('{"code": "K', index=0), finish="length")[:-1],
+            make_chunk(finish="stop"),
+        ],
+        "truncated_output",
+    ),
+    "a number among the pieces": (
+        make_calls(
+            make_entry('{"code":', index=0), make_piece(7, index=0), make_piece("}", index=0)
+        ),
+        "schema_violation",
+    ),
+    "objects that grow": (
+        make_calls(make_entry({"code": "K"}, index=0), make_piece({"code": "K1"}, index=0)),
+        "ambiguous_calls",
+    ),
+    "an empty mapping in place of the list": (
+        [make_chunk({"content": "Here.", "tool_calls": {}}), make_chunk(finish="stop")],
+        ["Here."],
+    ),
+    "a mapping of calls": (
+        [
+            make_chunk(
+                {"tool_calls": {"0": make_entry(), "1": make_entry('{"code":"K2"}', id="b")}}
+            ),
+            make_chunk(finish="tool_calls"),
+        ],
+        K1_K2,
+    ),
+    "calls as a text of JSON": (
+        [make_chunk({"tool_calls": json.dumps([make_entry()])}), make_chunk(finish="tool_calls")],
+        K1,
+    ),
+    "calls as a text of JSON in pieces": (
+        [
+            make_chunk({"tool_calls": json.dumps([make_entry()])[:20]}),
+            make_chunk({"tool_calls": json.dumps([make_entry()])[20:]}),
+            make_chunk(finish="tool_calls"),
+        ],
+        K1,
+    ),
+    "a text of no JSON in place of the list": (
+        [make_chunk({"content": "Here.", "tool_calls": "track_parcel"}), make_chunk(finish="stop")],
+        "missing_tool_name",
+    ),
+    "no name ever": (make_calls(make_entry(index=0, name=None)), "missing_tool_name"),
+    "an entry that is null": (make_calls(None, make_entry(index=0)), K1),
     "entries without their list": (
-        [_chunk({"tool_calls": _entry(index=0)}), _chunk(finish="tool_calls")],
+        [make_chunk({"tool_calls": make_entry(index=0)}), make_chunk(finish="tool_calls")],
         K1,
     ),
     "a call without its function": (
-        _calls({"index": 0, "id": "a", "name": "track_parcel", "arguments": '{"code": "K1"}'}),
+        make_calls({"index": 0, "id": "a", "name": "track_parcel", "arguments": '{"code": "K1"}'}),
         K1,
     ),
-    "a type that is missing": (_calls(_entry(index=0, type=...)), K1),
+    "a type that is missing": (make_calls(make_entry(index=0, type=...)), K1),
     "null pieces": (
-        _calls(_entry(index=0), {"index": 0, "function": {"name": None, "arguments": None}}),
+        make_calls(
+            make_entry(index=0), {"index": 0, "function": {"name": None, "arguments": None}}
+        ),
         K1,
     ),
     "a function that is null in a later piece": (
-        _calls(_entry(index=0), {"index": 0, "function": None}),
+        make_calls(make_entry(index=0), {"index": 0, "function": None}),
         K1,
     ),
-    "arguments as an object": (_calls(_entry({"code": "K1"}, index=0)), K1),
+    "arguments as an object": (make_calls(make_entry({"code": "K1"}, index=0)), K1),
     "an empty text, then the object": (
-        _calls(_entry("", index=0), _piece({"code": "K1"}, index=0)),
+        make_calls(make_entry("", index=0), make_piece({"code": "K1"}, index=0)),
         K1,
     ),
     "an empty object, then the text": (
-        _calls(_entry({}, index=0), _piece('{"code": "K1"}', index=0)),
+        make_calls(make_entry({}, index=0), make_piece('{"code": "K1"}', index=0)),
         K1,
     ),
     "the same object twice": (
-        _calls(_entry({"code": "K1"}, index=0), _piece({"code": "K1"}, index=0)),
+        make_calls(make_entry({"code": "K1"}, index=0), make_piece({"code": "K1"}, index=0)),
         K1,
     ),
     "two different objects": (
-        _calls(_entry({"code": "K1"}, index=0), _piece({"code": "K2"}, index=0)),
+        make_calls(make_entry({"code": "K1"}, index=0), make_piece({"code": "K2"}, index=0)),
         "ambiguous_calls",
     ),
     "an object that names a key twice": (
@@ -351,50 +433,50 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         "bad_arguments_syntax",
     ),
     "letters that repeat": (
-        _calls(
-            _entry('{"code": "a', index=0),
-            _piece("a", index=0),
-            _piece("a", index=0),
-            _piece('"}', index=0),
+        make_calls(
+            make_entry('{"code": "a', index=0),
+            make_piece("a", index=0),
+            make_piece("a", index=0),
+            make_piece('"}', index=0),
         ),
         [("track_parcel", {"code": "aaa"})],
     ),
     "a surrogate pair cut in two": (
-        _calls(_entry('{"code": "\ud83d', index=0), _piece('\ude80"}', index=0)),
+        make_calls(make_entry('{"code": "\ud83d', index=0), make_piece('\ude80"}', index=0)),
         [("track_parcel", {"code": "🚀"})],
     ),
     "an escaped surrogate pair cut in two": (
-        _calls(_entry('{"code": "\\ud83d', index=0), _piece('\\ude80"}', index=0)),
+        make_calls(make_entry('{"code": "\\ud83d', index=0), make_piece('\\ude80"}', index=0)),
         [("track_parcel", {"code": "🚀"})],
     ),
     "no arguments, a tool that needs none": (
-        _calls({"index": 0, "id": "a", "function": {"name": "list_rooms"}}),
+        make_calls({"index": 0, "id": "a", "function": {"name": "list_rooms"}}),
         [("list_rooms", {})],
     ),
     "the legacy field": (
         [
-            _chunk({"function_call": {"name": "track_parcel", "arguments": ""}}),
-            _chunk({"function_call": {"arguments": '{"code": "K1"}'}}),
-            _chunk(finish="function_call"),
+            make_chunk({"function_call": {"name": "track_parcel", "arguments": ""}}),
+            make_chunk({"function_call": {"arguments": '{"code": "K1"}'}}),
+            make_chunk(finish="function_call"),
         ],
         K1,
     ),
     "the legacy field beside the new one": (
         [
-            _chunk({"function_call": {"name": "track_parcel", "arguments": '{"code": "K1"}'}}),
-            _chunk({"tool_calls": [_entry(index=0)]}),
-            _chunk(finish="tool_calls"),
+            make_chunk({"function_call": {"name": "track_parcel", "arguments": '{"code": "K1"}'}}),
+            make_chunk({"tool_calls": [make_entry(index=0)]}),
+            make_chunk(finish="tool_calls"),
         ],
         K1,
     ),
     "a chunk that carries a message": (
-        [{"choices": [{"message": {"tool_calls": [_entry()]}, "finish_reason": "tool_calls"}]}],
+        [{"choices": [{"message": {"tool_calls": [make_entry()]}, "finish_reason": "tool_calls"}]}],
         K1,
     ),
     "deltas, then the whole message": (
         [
-            _chunk({"content": "Your parcel "}),
-            _chunk({"content": "is on its way."}),
+            make_chunk({"content": "Your parcel "}),
+            make_chunk({"content": "is on its way."}),
             {
                 "choices": [
                     {
@@ -406,6 +488,69 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         ],
         ["Your parcel is on its way."],
     ),
+    "deltas, then the whole message with its calls": (
+        [
+            *make_calls(make_entry("", index=0), make_piece('{"code": "K1"}', index=0))[:-2],
+            {
+                "choices": [
+                    {
+                        "message": {"tool_calls": [make_entry(index=0)]},
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            },
+        ],
+        K1,
+    ),
+    "deltas, then the whole message without ids": (
+        [
+            *make_calls(make_entry(index=0), make_entry('{"code": "K2"}', index=1, id="b"))[:-2],
+            {
+                "choices": [
+                    {
+                        "message": {
+                            "tool_calls": [
+                                make_entry('{"code":"K1"}', id=...),
+                                make_entry({"code": "K2"}, id=...),
+                            ]
+                        },
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            },
+        ],
+        K1_K2,
+    ),
+    "deltas, then a whole message with one call more": (
+        [
+            *make_calls(make_entry(index=0))[:-2],
+            {
+                "choices": [
+                    {
+                        "message": {
+                            "tool_calls": [make_entry(), make_entry('{"code": "K2"}', id="b")]
+                        },
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            },
+        ],
+        K1_K2,
+    ),
+    "a message a piece, of a call": (
+        [
+            {"choices": [{"message": {"tool_calls": [make_entry('{"code":', index=0)]}}]},
+            {
+                "choices": [
+                    {
+                        "message": {"tool_calls": [make_piece(' "K1"}', index=0)]},
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            },
+        ],
+        K1,
+    ),
     "a message a piece": (
         [
             {"choices": [{"message": {"content": "Your parcel "}}]},
@@ -415,14 +560,18 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
     ),
     "an answer given cumulatively": (
         [
-            _chunk({"content": "Your"}),
-            _chunk({"content": "Your parcel"}),
-            _chunk({"content": "Your parcel is here."}, "stop"),
+            make_chunk({"content": "Your"}),
+            make_chunk({"content": "Your parcel"}),
+            make_chunk({"content": "Your parcel is here."}, "stop"),
         ],
         ["Your parcel is here."],
     ),
     "an answer that only begins alike": (
-        [_chunk({"content": "ha"}), _chunk({"content": "ha"}), _chunk({"content": "haha"}, "stop")],
+        [
+            make_chunk({"content": "ha"}),
+            make_chunk({"content": "ha"}),
+            make_chunk({"content": "haha"}, "stop"),
+        ],
         ["hahahaha"],
     ),
     "text of the completions kind": (
@@ -431,76 +580,108 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
     ),
     "content in parts": (
         [
-            _chunk({"content": [{"type": "thinking", "thinking": "Hm."}]}),
-            _chunk({"content": [{"type": "text", "text": "It is "}]}),
-            _chunk({"content": "here."}, "stop"),
+            make_chunk({"content": [{"type": "thinking", "thinking": "Hm."}]}),
+            make_chunk({"content": [{"type": "text", "text": "It is "}]}),
+            make_chunk({"content": "here."}, "stop"),
         ],
         ["It is here."],
     ),
-    "a first chunk without choices": (
-        [{"choices": [], "prompt_filter_results": []}, *_calls(_entry(index=0))],
+    "the legacy field as a text of JSON": (
+        [
+            make_chunk({"function_call": '{"name": "track_parcel", "arguments": {"code": "K1"}}'}),
+            make_chunk(finish="function_call"),
+        ],
         K1,
     ),
-    "a null choice": ([{"choices": [None]}, *_calls(_entry(index=0))], K1),
-    "choices of null": ([{"choices": None}, *_calls(_entry(index=0))], K1),
+    "an empty legacy field in every piece": (
+        [
+            make_chunk({"content": "Here.", "function_call": {}}),
+            make_chunk({"function_call": {"name": None, "arguments": None}}, "stop"),
+        ],
+        ["Here."],
+    ),
+    "a delta that is a list": (
+        [make_chunk(["x"]), make_chunk({"content": "Here."}, "stop")],
+        ["Here."],
+    ),
+    "a first chunk without choices": (
+        [{"choices": [], "prompt_filter_results": []}, *make_calls(make_entry(index=0))],
+        K1,
+    ),
+    "a null choice": ([{"choices": [None]}, *make_calls(make_entry(index=0))], K1),
+    "choices of null": ([{"choices": None}, *make_calls(make_entry(index=0))], K1),
     "a null delta": (
-        [{"choices": [{"delta": None}]}, _chunk({"content": "Here."}), _chunk(finish="stop")],
+        [
+            {"choices": [{"delta": None}]},
+            make_chunk({"content": "Here."}),
+            make_chunk(finish="stop"),
+        ],
         ["Here."],
     ),
     "usage behind the finish": (
-        [*_calls(_entry(index=0))[:-1], {"choices": [], "usage": {"prompt_tokens": 3}}, DONE],
+        [
+            *make_calls(make_entry(index=0))[:-1],
+            {"choices": [], "usage": {"prompt_tokens": 3}},
+            DONE,
+        ],
         K1,
     ),
     "the end mark without a finish": (
-        [_chunk({"tool_calls": [_entry(index=0)]}), DONE],
+        [make_chunk({"tool_calls": [make_entry(index=0)]}), DONE],
         K1,
     ),
-    "a finish without the end mark": (_calls(_entry(index=0))[:-1], K1),
+    "a finish without the end mark": (make_calls(make_entry(index=0))[:-1], K1),
     "a finish that is blanked later": (
-        [_chunk({"content": "Here."}, "stop"), _chunk(finish="")],
+        [make_chunk({"content": "Here."}, "stop"), make_chunk(finish="")],
         ["Here."],
     ),
     "deltas behind the end mark": (
-        [_chunk({"content": "Here."}, "stop"), DONE, _chunk({"content": " More."})],
+        [make_chunk({"content": "Here."}, "stop"), DONE, make_chunk({"content": " More."})],
         ["Here."],
     ),
     "neither finish nor end mark": (
-        _calls(_entry(index=0), finish=None)[:-1],
+        make_calls(make_entry(index=0), finish=None)[:-1],
         "stream_interrupted",
     ),
     "a cut in the arguments": (
-        _calls(_entry('{"co', index=0), finish=None)[:-1],
+        make_calls(make_entry('{"co', index=0), finish=None)[:-1],
         "stream_interrupted",
     ),
-    "a cut text, masked by its finish": (_calls(_entry('{"co', index=0)), "truncated_output"),
+    "a cut text, masked by its finish": (
+        make_calls(make_entry('{"co', index=0)),
+        "truncated_output",
+    ),
     "nothing at all": ([], "stream_interrupted"),
     "an end mark and nothing else": ([DONE], "bad_envelope"),
     "no choice ever": ([{"choices": []}, DONE], "bad_envelope"),
-    "an empty answer": ([_chunk({"content": ""}), _chunk(finish="stop"), DONE], "empty_turn"),
-    "reasoning and nothing else": (
-        [_chunk({"reasoning_content": "Hm."}), _chunk(finish="stop"), DONE],
+    "an empty answer": (
+        [make_chunk({"content": ""}), make_chunk(finish="stop"), DONE],
         "empty_turn",
     ),
-    "a piece of noise": (["hello", *_calls(_entry(index=0))], K1),
+    "reasoning and nothing else": (
+        [make_chunk({"reasoning_content": "Hm."}), make_chunk(finish="stop"), DONE],
+        "empty_turn",
+    ),
+    "a piece of noise": (["hello", *make_calls(make_entry(index=0))], K1),
     "a chunk that cannot be decoded": (
-        [_chunk({"content": "a"}), '{"choices": [{"del', _chunk(finish="stop"), DONE],
+        [make_chunk({"content": "a"}), '{"choices": [{"del', make_chunk(finish="stop"), DONE],
         "stream_interrupted",
     ),
     "broken usage behind the finish": (
-        [_chunk({"content": "Here."}, "stop"), '{"usage": {"pro', DONE],
+        [make_chunk({"content": "Here."}, "stop"), '{"usage": {"pro', DONE],
         ["Here."],
     ),
     "an error event": (
-        [_chunk({"content": "Let"}), {"error": {"message": "worker died", "code": 500}}, DONE],
+        [make_chunk({"content": "Let"}), {"error": {"message": "worker died", "code": 500}}, DONE],
         "stream_interrupted",
     ),
     "an error event behind the finish": (
-        [*_calls(_entry(index=0))[:-1], {"error": "worker died"}],
+        [*make_calls(make_entry(index=0))[:-1], {"error": "worker died"}],
         "stream_interrupted",
     ),
-    "an error of null": ([_chunk({"content": "Here."}, "stop", error=None)], ["Here."]),
+    "an error of null": ([make_chunk({"content": "Here."}, "stop", error=None)], ["Here."]),
     "an error with nothing in it": (
-        [_chunk({"content": "Here."}, "stop", error={"message": None})],
+        [make_chunk({"content": "Here."}, "stop", error={"message": None})],
         ["Here."],
     ),
     "an error event with a code of its own": (
@@ -508,7 +689,10 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         "rate_limited",
     ),
     "an error event that says the context is too long": (
-        [_chunk({"role": "assistant"}), {"error": {"message": "Maximum context length is 4096"}}],
+        [
+            make_chunk({"role": "assistant"}),
+            {"error": {"message": "Maximum context length is 4096"}},
+        ],
         "context_overflow",
     ),
     "an error event about the model's call": (
@@ -520,18 +704,22 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         "stream_interrupted",
     ),
     "an error in Groq's place": (
-        [_chunk({"content": "a"}, x_groq={"error": "over capacity"})],
+        [make_chunk({"content": "a"}, x_groq={"error": "over capacity"})],
         "stream_interrupted",
     ),
     "a filter": (
-        [_chunk({"content": "I"}), _chunk(finish="content_filter"), DONE],
+        [make_chunk({"content": "I"}), make_chunk(finish="content_filter"), DONE],
         "refused_or_filtered",
     ),
     "a refusal": (
-        [_chunk({"refusal": "I can't "}), _chunk({"refusal": "help."}), _chunk(finish="stop")],
+        [
+            make_chunk({"refusal": "I can't "}),
+            make_chunk({"refusal": "help."}),
+            make_chunk(finish="stop"),
+        ],
         "refused_or_filtered",
     ),
-    "a network error as finish": ([_chunk(finish="network_error"), DONE], "endpoint_error"),
+    "a network error as finish": ([make_chunk(finish="network_error"), DONE], "endpoint_error"),
     "two choices, the first counts": (
         [
             {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}]},
@@ -540,7 +728,7 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         ["A"],
     ),
     "a list of chunks in one event": (
-        ["[" + json.dumps(_chunk({"content": "A"}, "stop")) + "]"],
+        ["[" + json.dumps(make_chunk({"content": "A"}, "stop")) + "]"],
         ["A"],
     ),
 }
@@ -549,13 +737,13 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams_are_put_together(name: str) -> None:
     chunks, wanted = STREAMS[name]
-    assert _outcome(parse_response(_sent(chunks), TOOLS)) == wanted
+    assert outcome_of(parse_response(send(chunks), TOOLS)) == wanted
 
 
 @pytest.mark.parametrize("name", [name for name in STREAMS if "deep" not in name])
 def test_a_stream_is_the_same_as_text_as_list_and_over_http(name: str) -> None:
     chunks, _ = STREAMS[name]
-    data = _sent(chunks)
+    data = send(chunks)
     reading = parse_response(data, TOOLS)
     headers = {"Content-Type": "text/event-stream; charset=utf-8"}
     listed = [f"data: {one}\n\n" if isinstance(one, str) else one for one in chunks]
@@ -579,7 +767,7 @@ SMALL = (
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", SMALL)
 def test_a_stream_cut_anywhere_is_whole_or_interrupted(name: str, level: Any) -> None:
-    data = _sent(STREAMS[name][0])
+    data = send(STREAMS[name][0])
     whole = parse_response(data, TOOLS, level=level)
     seen = set()
     for cut in range(len(data)):
@@ -595,36 +783,49 @@ def test_a_stream_cut_anywhere_is_whole_or_interrupted(name: str, level: Any) ->
 
 
 PLAIN_TWINS: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
-    "a call": ({"content": None, "tool_calls": [_entry()]}, "tool_calls", _calls(_entry(index=0))),
+    "a call": (
+        {"content": None, "tool_calls": [make_entry()]},
+        "tool_calls",
+        make_calls(make_entry(index=0)),
+    ),
     "a call beside text": (
-        {"content": "One moment.", "reasoning_content": "Hm.", "tool_calls": [_entry()]},
+        {"content": "One moment.", "reasoning_content": "Hm.", "tool_calls": [make_entry()]},
         "tool_calls",
         [
-            _chunk({"reasoning_content": "H"}),
-            _chunk({"reasoning_content": "m."}),
-            _chunk({"content": "One "}),
-            _chunk({"content": "moment."}),
-            _chunk({"tool_calls": [_entry('{"code"', index=0)]}),
-            _chunk({"tool_calls": [_piece(': "K1"}', index=0)]}),
-            _chunk(finish="tool_calls"),
+            make_chunk({"reasoning_content": "H"}),
+            make_chunk({"reasoning_content": "m."}),
+            make_chunk({"content": "One "}),
+            make_chunk({"content": "moment."}),
+            make_chunk({"tool_calls": [make_entry('{"code"', index=0)]}),
+            make_chunk({"tool_calls": [make_piece(': "K1"}', index=0)]}),
+            make_chunk(finish="tool_calls"),
         ],
     ),
     "an answer": (
         {"content": "It is here."},
         "stop",
-        [_chunk({"content": "It is"}), _chunk({"content": " here."}), _chunk(finish="stop"), DONE],
+        [
+            make_chunk({"content": "It is"}),
+            make_chunk({"content": " here."}),
+            make_chunk(finish="stop"),
+            DONE,
+        ],
     ),
     "a cut call": (
-        {"content": None, "tool_calls": [_entry('{"code": "K')]},
+        {"content": None, "tool_calls": [make_entry('{"code": "K')]},
         "length",
-        _calls(_entry('{"code": "K', index=0), finish="length"),
+        make_calls(make_entry('{"code": "K', index=0), finish="length"),
     ),
     "a refusal": (
         {"content": None, "refusal": "No."},
         "stop",
-        [_chunk({"refusal": "No."}), _chunk(finish="stop")],
+        [make_chunk({"refusal": "No."}), make_chunk(finish="stop")],
     ),
-    "an empty text": ({"content": ""}, "stop", [_chunk({"content": ""}), _chunk(finish="stop")]),
+    "an empty text": (
+        {"content": ""},
+        "stop",
+        [make_chunk({"content": ""}), make_chunk(finish="stop")],
+    ),
 }
 
 
@@ -632,8 +833,8 @@ PLAIN_TWINS: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
 @pytest.mark.parametrize("name", PLAIN_TWINS)
 def test_streamed_and_plain_are_the_same(name: str, level: Any) -> None:
     message, finish, chunks = PLAIN_TWINS[name]
-    plain = parse_response(_plain(message, finish), TOOLS, level=level)
-    assert parse_response(_sent(chunks), TOOLS, level=level) == plain
+    plain = parse_response(make_plain(message, finish), TOOLS, level=level)
+    assert parse_response(send(chunks), TOOLS, level=level) == plain
 
 
 BODIES: dict[str, tuple[int, Any, str]] = {
@@ -657,7 +858,7 @@ BODIES: dict[str, tuple[int, Any, str]] = {
     ),
     "an error beside choices": (
         200,
-        {"error": {"message": "upstream", "code": 502}, **_plain({"content": "x"})},
+        {"error": {"message": "upstream", "code": 502}, **make_plain({"content": "x"})},
         "endpoint_error",
     ),
     "an inner code of 429": (200, {"error": {"message": "slow", "code": 429}}, "rate_limited"),
@@ -741,6 +942,78 @@ BODIES: dict[str, tuple[int, Any, str]] = {
     "a call Ollama cannot parse": (
         500,
         {"error": "error parsing tool call: raw='{code}', err=invalid character"},
+        "server_rejected_output!",
+    ),
+    "the context in vLLM's other words": (
+        400,
+        {
+            "error": "The decoder prompt (length 5000) is longer than the maximum model length of 4096."
+        },
+        "context_overflow!",
+    ),
+    "the context in TGI's words": (
+        422,
+        {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 and 500"},
+        "context_overflow!",
+    ),
+    "the context in GLM's words": (
+        400,
+        {"error": {"code": "1261", "message": "Prompt 超长"}},
+        "context_overflow!",
+    ),
+    "the context in LM Studio's words": (
+        400,
+        {"error": "The number of tokens to keep is greater than the context length."},
+        "context_overflow!",
+    ),
+    "429 of an account in arrears": (
+        429,
+        {"error": {"code": "1113", "message": "您的账户已欠费，请充值后重试"}},
+        "rate_limited!",
+    ),
+    "429 of a used up quota, by its type": (
+        429,
+        {"error": {"message": "check your balance", "type": "exceeded_current_quota_error"}},
+        "rate_limited!",
+    ),
+    "429 of a quota that comes back": (
+        429,
+        {"error": {"message": "You exceeded your current quota. Please retry in 41.2s."}},
+        "rate_limited",
+    ),
+    "a limit in a success, without an error": (
+        200,
+        {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}, "choices": None},
+        "rate_limited!",
+    ),
+    "a status of 500 in a flat success": (
+        200,
+        {"code": 500, "msg": "404 NOT_FOUND", "success": False},
+        "endpoint_error",
+    ),
+    "a filter in Chinese": (
+        400,
+        {"error": {"code": "1301", "message": "输入或生成内容可能包含不安全或敏感内容"}},
+        "refused_or_filtered!",
+    ),
+    "a template that fails": (
+        500,
+        {"error": {"code": 500, "message": "Value is not callable: null at row 3, column 12:"}},
+        "request_rejected:set-up!",
+    ),
+    "a reply of the model that the server finds invalid": (
+        500,
+        {"error": {"message": "The model produced invalid content.", "type": "model_error"}},
+        "server_rejected_output!",
+    ),
+    "a header that Harmony does not stand": (
+        500,
+        {"error": {"message": "unexpected tokens remaining in message header: to=functions.x"}},
+        "server_rejected_output!",
+    ),
+    "a call of markup that Ollama cannot parse": (
+        500,
+        {"error": "XML syntax error on line 3: element <parameter> closed by </function>"},
         "server_rejected_output!",
     ),
     "a call Groq refuses": (
@@ -926,7 +1199,7 @@ BODIES: dict[str, tuple[int, Any, str]] = {
         {"error": {"message": "blocked", "code": "content_filter"}},
         "refused_or_filtered!",
     ),
-    "an error status over a completion": (500, _plain({"content": "x"}), "endpoint_error"),
+    "an error status over a completion": (500, make_plain({"content": "x"}), "endpoint_error"),
     "an error status over a stream": (
         400,
         'data: {"error": {"message": "context length exceeded"}}\n\n',
@@ -952,7 +1225,7 @@ def test_refusals_are_told_apart(name: str) -> None:
         assert failure.message.endswith(".")
         assert "\n" not in failure.message
         assert envelope.message is None
-        assert _outcome(parse_response(wire, TOOLS)) == kind
+        assert outcome_of(parse_response(wire, TOOLS)) == kind
 
 
 def test_the_failed_generation_is_kept_in_the_message() -> None:
@@ -963,22 +1236,28 @@ def test_the_failed_generation_is_kept_in_the_message() -> None:
 
 
 PLAIN: dict[str, tuple[Any, Any]] = {
-    "a call": (_plain({"tool_calls": [_entry()]}, "tool_calls"), K1),
-    "a body held apart": ({"_body": _plain({"content": "Here."})}, ["Here."]),
-    "a body in a list": ({"_body": [_plain({"content": "Here."})]}, ["Here."]),
-    "a body as text": (json.dumps(_plain({"content": "Here."})), ["Here."]),
+    "a call": (make_plain({"tool_calls": [make_entry()]}, "tool_calls"), K1),
+    "a body held apart": ({"_body": make_plain({"content": "Here."})}, ["Here."]),
+    "a body in a list": ({"_body": [make_plain({"content": "Here."})]}, ["Here."]),
+    "a body as text": (json.dumps(make_plain({"content": "Here."})), ["Here."]),
     "a body as bytes behind blank lines": (
-        b"\n\n\r\n" + json.dumps(_plain({"content": "Here."})).encode(),
+        b"\n\n\r\n" + json.dumps(make_plain({"content": "Here."})).encode(),
         ["Here."],
     ),
-    "a body behind a BOM": (b"\xef\xbb\xbf" + json.dumps(_plain({"content": "A"})).encode(), ["A"]),
+    "a body behind a BOM": (
+        b"\xef\xbb\xbf" + json.dumps(make_plain({"content": "A"})).encode(),
+        ["A"],
+    ),
     "chunks in a JSON list": (
-        {"_body": json.dumps([_chunk({"content": "A"}), _chunk({"content": "B"}, "stop")])},
+        {"_body": json.dumps([make_chunk({"content": "A"}), make_chunk({"content": "B"}, "stop")])},
         ["AB"],
     ),
-    "a body where a stream was asked for": ([json.dumps(_plain({"content": "Here."}))], ["Here."]),
+    "a body where a stream was asked for": (
+        [json.dumps(make_plain({"content": "Here."}))],
+        ["Here."],
+    ),
     "the same over several lines": (
-        [json.dumps(_plain({"content": "Here."}), indent=1)],
+        [json.dumps(make_plain({"content": "Here."}), indent=1)],
         ["Here."],
     ),
     "choices without their list": (
@@ -994,17 +1273,51 @@ PLAIN: dict[str, tuple[Any, Any]] = {
         ["A"],
     ),
     "text of the completions kind": ({"choices": [{"text": "A", "finish_reason": "stop"}]}, ["A"]),
-    "one choice in two halves": (
+    "chunks on lines, without a frame": (
+        "\n".join(json.dumps(one) for one in make_calls(make_entry(index=0))[:-1]),
+        K1,
+    ),
+    "whole bodies on lines": (
+        "\n".join([json.dumps(make_plain({"content": "Here."}))] * 2),
+        "bad_envelope",
+    ),
+    "a body and more behind it": (
+        json.dumps(make_plain({"content": "Here."})) + "\n<!-- end -->",
+        "bad_envelope",
+    ),
+    "one choice in two halves, without indexes": (
         {
             "choices": [
-                {"index": 0, "message": {"content": "One moment."}, "finish_reason": "stop"},
-                {"index": 0, "message": {"tool_calls": [_entry()]}, "finish_reason": "tool_calls"},
+                {"message": {"content": "One moment."}, "finish_reason": "tool_calls"},
+                {"message": {"tool_calls": [make_entry()]}, "finish_reason": "tool_calls"},
             ]
         },
         K1,
     ),
-    "an error of null": (_plain({"content": "A"}, error=None), ["A"]),
-    "a finish of null": (_plain({"tool_calls": [_entry()]}, None), K1),
+    "two choices, without indexes": (
+        {
+            "choices": [
+                {"message": {"content": "A"}, "finish_reason": "stop"},
+                {"message": {"content": "B"}, "finish_reason": "stop"},
+            ]
+        },
+        ["A"],
+    ),
+    "one choice in two halves": (
+        {
+            "choices": [
+                {"index": 0, "message": {"content": "One moment."}, "finish_reason": "stop"},
+                {
+                    "index": 0,
+                    "message": {"tool_calls": [make_entry()]},
+                    "finish_reason": "tool_calls",
+                },
+            ]
+        },
+        K1,
+    ),
+    "an error of null": (make_plain({"content": "A"}, error=None), ["A"]),
+    "a finish of null": (make_plain({"tool_calls": [make_entry()]}, None), K1),
     "a malformed call by the native finish": (
         {
             "choices": [
@@ -1049,24 +1362,24 @@ PLAIN: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_answers_are_unwrapped(name: str) -> None:
     wire, wanted = PLAIN[name]
-    assert _outcome(parse_response(wire, TOOLS)) == wanted
+    assert outcome_of(parse_response(wire, TOOLS)) == wanted
 
 
 def test_a_body_in_place_of_a_stream_is_reported() -> None:
     wire = {
         "status": 200,
         "headers": {"content-type": "text/event-stream"},
-        "body": json.dumps(_plain({"content": "A"})),
+        "body": json.dumps(make_plain({"content": "A"})),
     }
-    assert "not_streamed" in _repairs(parse_response(wire, TOOLS))
+    assert "not_streamed" in repairs_of(parse_response(wire, TOOLS))
     assert open_response(wire).streamed is False
 
 
 def test_what_was_mended_on_the_wire_is_reported() -> None:
-    chunks = _calls(None, _entry(""), _piece('{"code": "K1"}'))
-    assert {"null_entry", "index_missing"} <= _repairs(parse_response(_sent(chunks), TOOLS))
-    chunks = _calls(_entry(index=0), _entry(index=0, id="b"))
-    assert "index_reassigned" in _repairs(parse_response(_sent(chunks), TOOLS))
+    chunks = make_calls(None, make_entry(""), make_piece('{"code": "K1"}'))
+    assert {"null_entry", "index_missing"} <= repairs_of(parse_response(send(chunks), TOOLS))
+    chunks = make_calls(make_entry(index=0), make_entry(index=0, id="b"))
+    assert "index_reassigned" in repairs_of(parse_response(send(chunks), TOOLS))
 
 
 def test_every_repair_has_its_sentence() -> None:
@@ -1074,7 +1387,7 @@ def test_every_repair_has_its_sentence() -> None:
     made = {
         name
         for chunks, _ in STREAMS.values()
-        for name in _repairs(parse_response(_sent(chunks), TOOLS))
+        for name in repairs_of(parse_response(send(chunks), TOOLS))
     }
     assert len(made) > 8
     assert made <= known.keys()
@@ -1084,39 +1397,39 @@ def test_every_repair_has_its_sentence() -> None:
 def test_clean_answers_carry_no_repair() -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
     for wire in (
-        _plain({"content": None, "tool_calls": [_entry()]}, "tool_calls"),
-        _plain({"content": "Here."}),
-        _sent([*_calls(_entry(index=0))[:-1], usage, DONE]),
+        make_plain({"content": None, "tool_calls": [make_entry()]}, "tool_calls"),
+        make_plain({"content": "Here."}),
+        send([*make_calls(make_entry(index=0))[:-1], usage, DONE]),
     ):
         assert parse_response(wire, TOOLS).repairs == ()
 
 
 def test_the_message_of_a_stream_keeps_unknown_fields_to_be_sent_back() -> None:
-    signed = _entry("", index=0, extra_content={"google": {"thought_signature": "s1"}})
+    signed = make_entry("", index=0, extra_content={"google": {"thought_signature": "s1"}})
     chunks = [
-        _chunk({"reasoning_details": [{"type": "reasoning.text", "text": "H"}]}),
-        _chunk({"reasoning_details": [{"type": "reasoning.text", "text": "m"}]}),
-        *_calls(signed, _piece('{"code": "K1"}', index=0)),
+        make_chunk({"reasoning_details": [{"type": "reasoning.text", "text": "H"}]}),
+        make_chunk({"reasoning_details": [{"type": "reasoning.text", "text": "m"}]}),
+        *make_calls(signed, make_piece('{"code": "K1"}', index=0)),
     ]
     message = assemble(chunks).message
     assert message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s1"}}
     assert message["tool_calls"][0]["type"] == "function"
     assert message["tool_calls"][0]["function"]["arguments"] == '{"code": "K1"}'
     assert [one["text"] for one in message["reasoning_details"]] == ["H", "m"]
-    assert parse_response(_sent(chunks), TOOLS).thought == "Hm"
+    assert parse_response(send(chunks), TOOLS).thought == "Hm"
 
 
 def test_the_envelope_names_model_and_fingerprint() -> None:
-    wire = _plain({"content": "A"}, model="m-1", system_fingerprint="fp")
+    wire = make_plain({"content": "A"}, model="m-1", system_fingerprint="fp")
     assert (open_response(wire).model, open_response(wire).fingerprint) == ("m-1", "fp")
-    chunks = [_chunk({"content": "A"}, "stop", model="m-1", system_fingerprint="fp")]
-    envelope = open_response(_sent(chunks))
+    chunks = [make_chunk({"content": "A"}, "stop", model="m-1", system_fingerprint="fp")]
+    envelope = open_response(send(chunks))
     assert (envelope.model, envelope.fingerprint, envelope.streamed) == ("m-1", "fp", True)
 
 
 def test_the_envelope_gives_the_text_for_the_text_driver() -> None:
     parts = [{"type": "text", "text": "Thought: hm\n"}, {"type": "text", "text": "Action: x"}]
-    envelope = open_response(_plain({"content": parts, "reasoning": "deep"}))
+    envelope = open_response(make_plain({"content": parts, "reasoning": "deep"}))
     assert (envelope.text, envelope.reasoning) == ("Thought: hm\nAction: x", "deep")
 
 
@@ -1180,22 +1493,22 @@ def test_usage_is_read_whatever_its_name_and_place(name: str) -> None:
     choice = {"index": 0, "message": {"content": "A"}, "finish_reason": "stop"}
     choices = [{**choice, **(body.get("choices") or [{}])[0]}]
     assert open_response({**body, "choices": choices}).usage == wanted
-    assert open_response(_sent([{**body, "choices": choices}])).usage == wanted
+    assert open_response(send([{**body, "choices": choices}])).usage == wanted
 
 
 def test_cumulative_usage_is_never_summed() -> None:
     chunks = [
-        _chunk({"content": "A"}, usage={"prompt_tokens": 9, "completion_tokens": 1}),
-        _chunk({"content": "B"}, usage={"prompt_tokens": 9, "completion_tokens": 2}),
-        _chunk(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": 3}),
+        make_chunk({"content": "A"}, usage={"prompt_tokens": 9, "completion_tokens": 1}),
+        make_chunk({"content": "B"}, usage={"prompt_tokens": 9, "completion_tokens": 2}),
+        make_chunk(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": 3}),
         {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
     ]
-    assert open_response(_sent(chunks)).usage == Usage(9, 3)
+    assert open_response(send(chunks)).usage == Usage(9, 3)
 
 
 def test_usage_survives_an_interrupted_stream() -> None:
-    chunks = [_chunk({"content": "A"}, usage={"prompt_tokens": 9, "completion_tokens": 1})]
-    assert open_response(_sent(chunks)).usage == Usage(9, 1)
+    chunks = [make_chunk({"content": "A"}, usage={"prompt_tokens": 9, "completion_tokens": 1})]
+    assert open_response(send(chunks)).usage == Usage(9, 1)
 
 
 NOON = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
@@ -1243,8 +1556,8 @@ def test_a_date_can_be_counted_from_a_given_time() -> None:
 
 
 def test_a_given_finish_reason_goes_before_the_answers_own() -> None:
-    wire = _plain({"content": None, "tool_calls": [_entry("")]}, "tool_calls")
-    assert _outcome(parse_response(wire, TOOLS, finish_reason="length")) == "truncated_output"
+    wire = make_plain({"content": None, "tool_calls": [make_entry("")]}, "tool_calls")
+    assert outcome_of(parse_response(wire, TOOLS, finish_reason="length")) == "truncated_output"
 
 
 JSON = st.recursive(
@@ -1281,11 +1594,6 @@ JSON = st.recursive(
 )
 
 
-def _holds_one(reading: Reading) -> bool:
-    good = any(call.failure is None for call in reading.calls)
-    return (reading.failure is not None) + (reading.final is not None) + good == 1
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_and_the_same_in_two_pieces(data: bytes) -> None:
@@ -1294,21 +1602,21 @@ def test_any_bytes_are_read_and_the_same_in_two_pieces(data: bytes) -> None:
     half = len(data) // 2
     pieces = [*reader.feed(data[:half]), *reader.feed(data[half:]), *reader.finish()]
     assert json.dumps(pieces) == json.dumps(whole)
-    assert _holds_one(parse_response(data, TOOLS))
+    assert holds_one(parse_response(data, TOOLS))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(JSON, max_size=5), st.booleans())
 def test_any_chunks_give_exactly_one_outcome(chunks: list[Any], done: bool) -> None:
     chunks = [*chunks, f"data: {DONE}\n\n"] if done else chunks
-    assert _holds_one(parse_response(chunks, TOOLS))
+    assert holds_one(parse_response(chunks, TOOLS))
 
 
 @settings(max_examples=150, deadline=None)
 @given(JSON, st.sampled_from([0, 200, 302, 400, 429, 500]))
 def test_any_body_gives_exactly_one_outcome(body: Any, status: int) -> None:
-    assert _holds_one(parse_response({"_http": {"status": status, "body": body}}, TOOLS))
-    assert _holds_one(parse_response(body, TOOLS))
+    assert holds_one(parse_response({"_http": {"status": status, "body": body}}, TOOLS))
+    assert holds_one(parse_response(body, TOOLS))
     retry_after({}, body)
 
 
@@ -1316,11 +1624,11 @@ def test_any_body_gives_exactly_one_outcome(body: Any, status: int) -> None:
 def test_nesting_beyond_every_decoder_is_a_value(opener: str) -> None:
     deep = opener * 100_000
     for wire in (deep, [deep], f"data: {deep}\n\n", {"status": 500, "headers": {}, "body": deep}):
-        assert _holds_one(parse_response(wire, TOOLS))
+        assert holds_one(parse_response(wire, TOOLS))
 
 
 def test_deep_values_that_came_decoded_are_values() -> None:
     deep: Any = {}
     for _ in range(100_000):
         deep = {"error": deep, "choices": [{"message": deep}]} if deep == {} else {"error": deep}
-    assert _holds_one(parse_response(deep, TOOLS))
+    assert holds_one(parse_response(deep, TOOLS))

@@ -1,12 +1,8 @@
-"""Measure, and write it down: `python -m bench.perf parsers`. A command, never a timed test.
+"""Measure the readers of replies against the peers', and on hostile texts.
 
-Every figure comes with the peers' figure from the same rounds on the same machine. Each part keeps
-its own section of `perf.md`; measuring one leaves the others as they are.
+Every figure comes with the peers' figure from the same rounds on the same machine.
 """
 
-import argparse
-import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,17 +11,13 @@ from typing import Any
 
 from bench.hostile import HOSTILE
 from bench.league import Case, load_cases, machine
-from bench.paths import default_results
 from bench.peers.workers import (
     Parser,
     Worker,
-    default_environments,
     installed,
     load_parsers,
     versions_of,
 )
-from bench.status import MISTAKE, OK
-from bench.types import WorkbenchError
 
 ROUNDS = 3
 SECONDS = 0.06
@@ -67,46 +59,6 @@ _EXTRA: Mapping[str, Mapping[str, Any]] = {
 }
 _SLOW = ("langchain-react", "llamaindex", "crewai", "agent-tool-parser-tuned")
 _SPEED = ("strict", "hardened", "rescue")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure the named parts and keep them in `perf.md`."""
-    parser = argparse.ArgumentParser(prog="python -m bench.perf", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)}")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="the peers' environments")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="where perf.md is kept")
-    options = parser.parse_args(argv)
-    try:
-        chosen = {name: _part(name) for name in options.parts or PARTS}
-    except WorkbenchError as mistake:
-        sys.stderr.write(f"bench.perf: {mistake}\n")
-        return MISTAKE
-    path = (options.results or default_results()) / "perf.md"
-    for name, measure in chosen.items():
-        text = measure(options.peers or default_environments())
-        keep_section(path, name, text)
-        sys.stdout.write(f"{text}\n")
-    sys.stdout.write(f"{path}\n")
-    return OK
-
-
-def _part(name: str) -> Callable[[Path], str]:
-    if name not in PARTS:
-        raise WorkbenchError(f"there is no part {name!r}; there are: {', '.join(PARTS)}")
-    return PARTS[name]
-
-
-def keep_section(path: Path, name: str, text: str) -> None:
-    """Put a part's section into the page, in place of the one that it has there."""
-    section = f"<!-- {name} -->\n{text.strip()}\n<!-- end of {name} -->\n"
-    old = path.read_text(encoding="utf-8") if path.is_file() else "# How fast\n"
-    pattern = re.compile(rf"<!-- {name} -->\n.*?<!-- end of {name} -->\n", re.DOTALL)
-    new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old}\n{section}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(new, encoding="utf-8")
-
-
-# ---------------------------------------------------------------- readers of replies
 
 
 def measure_parsers(environments: Path) -> str:
@@ -194,14 +146,15 @@ def _speed_targets(speeds: Mapping[str, Speed]) -> Iterator[str]:
     for name in _SPEED:
         own = speeds[name]
         if crewai:
-            met = _met(own.clean <= crewai.clean)
-            yield f"- {own.title}: a clean reply in no more time than CrewAI needs: {met}"
+            faster = met(own.clean <= crewai.clean)
+            yield f"- {own.title}: a clean reply in no more time than CrewAI needs: {faster}"
         if llamaindex:
-            met = _met(own.cases < llamaindex.cases)
-            yield f"- {own.title}: the mean over all cases below LlamaIndex's: {met}"
+            faster = met(own.cases < llamaindex.cases)
+            yield f"- {own.title}: the mean over all cases below LlamaIndex's: {faster}"
 
 
-def _met(holds: bool) -> str:
+def met(holds: bool) -> str:
+    """Say whether a target is met."""
     return "met" if holds else "**not met**"
 
 
@@ -343,11 +296,3 @@ def _peer_lines(table: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
     ]
     rows = {name: " | ".join(row[name] for row in table.values()) for name in HOSTILE}
     return [*lines, *(f"| {_cell(name)} | {cells} |" for name, cells in rows.items())]
-
-
-PARTS: Mapping[str, Callable[[Path], str]] = {"parsers": measure_parsers}
-"""What can be measured: a name, and the function that writes its section."""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What is measured, and written down beside what it is measured against: commands, no tests."""
