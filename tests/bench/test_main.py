@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -313,6 +314,10 @@ def test_endpoint_failures_are_told_and_tried_again(live, run, endpoint, tmp_pat
     assert [line["stop"] for line in the_run(tmp_path).lines()] == ["answered"] * 4
 
 
+def _take_ctrl_c():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(endpoint, tmp_path):
     def slow(handler):
         time.sleep(0.0 if len(endpoint.requests) < 4 else 5.0)
@@ -325,6 +330,8 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(endpoint, tmp_path)
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
+        # a job in the background would hand down that it ignores Ctrl-C
+        preexec_fn=_take_ctrl_c,  # noqa: PLW1509 (no thread of ours is running)
     )
     while len(endpoint.requests) < 4 and process.poll() is None:
         time.sleep(0.02)
