@@ -65,7 +65,10 @@ class ReactStream:
         if text:
             self._pieces.append(text)
             self._length += len(text)
-            self._waiting = self._sees_terminator(text) or self._waiting
+            lines = self._line + text
+            self._waiting = self._waiting or self._sees_terminator(lines, text)
+            line = lines[lines.rfind("\n") + 1 :]
+            self._line = line if len(line) <= _HEAD else _LONG + line[-_TOKEN:]
             if self._waiting and self._may_read():
                 self._try()
         return self._reading
@@ -85,16 +88,13 @@ class ReactStream:
             return left + piece
         return self._decoder.decode(piece)
 
-    def _sees_terminator(self, text: str) -> bool:
+    def _sees_terminator(self, lines: str, text: str) -> bool:
         """Look at the lines that a piece touches, the last of them again with the next piece."""
-        lines = self._line + text
         base = self._length - len(lines)
         seen = self._seen
         if not seen[1] or any(sign in text for sign in _LAST):
             for match in TERMINATORS.finditer(lines):
                 seen = max(seen, (base + match.start(), match.end() < len(lines)))
-        line = lines[lines.rfind("\n") + 1 :]
-        self._line = line if len(line) <= _HEAD else _LONG + line[-_TOKEN:]
         found, self._seen = seen != self._seen, seen
         return found
 
