@@ -311,9 +311,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 def account(reply: Reply) -> tuple[Reply, Failure | None]:
     """Add what the answer says of tokens and model; return also why it is none, if it is none."""
     opened = open_reply(reply)
-    used = opened.usage
-    usage = Usage(used.prompt, used.completion, used.cached, used.reasoning)
-    known = replace(reply, usage=usage, model=opened.model, fingerprint=opened.fingerprint)
+    known = replace(reply, usage=opened.usage, model=opened.model, fingerprint=opened.fingerprint)
     return known, opened.failure
 
 

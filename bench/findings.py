@@ -363,11 +363,12 @@ def _cost(cost: Cost) -> str:
         told = say("at least {tokens} tokens", tokens=f"{tokens:,.0f}")
     else:
         told = say("{tokens} tokens", tokens=f"{tokens:,.0f}")
+    replies = f"{cost.replies:.1f}"
+    if cost.seconds is None:
+        return say("{told}, {replies} replies", told=told, replies=replies)
+    seconds = f"{cost.seconds:.1f}"
     return say(
-        "{told}, {seconds} s, {replies} replies",
-        told=told,
-        seconds=f"{cost.seconds:.1f}",
-        replies=f"{cost.replies:.1f}",
+        "{told}, {seconds} s, {replies} replies", told=told, seconds=seconds, replies=replies
     )
 
 

@@ -79,6 +79,19 @@ async def solve(
     return walk.episode()
 
 
+def ending_of(reading: Reading) -> Stop | None:
+    """Return how a reply ends its episode whatever came before; None where it need not."""
+    match reading.outcome:
+        case "answer":
+            return "answered"
+        case "refused":
+            return "refused"
+        case "endpoint":
+            kind = None if reading.failure is None else reading.failure.kind
+            return "context_overflow" if kind == "context_overflow" else "endpoint"
+    return None
+
+
 @dataclass(slots=True)
 class _Walk:
     """An episode under way."""
@@ -139,20 +152,11 @@ class _Walk:
         self.add(self.driver.respond(self.task, reply, reading, results))
 
     def _ending(self, reading: Reading) -> Stop | None:
-        match reading.outcome:
-            case "answer":
-                return "answered"
-            case "refused":
-                return "refused"
-            case "endpoint":
-                overflow = (
-                    reading.failure is not None and reading.failure.kind == "context_overflow"
-                )
-                return "context_overflow" if overflow else "endpoint"
-            case "malformed":
-                return "malformed" if self.corrections >= self.budget.corrections else None
-            case "call":
-                return "no_progress" if self._stuck(reading.good_calls) else None
+        if reading.outcome == "malformed":
+            return "malformed" if self.corrections >= self.budget.corrections else None
+        if reading.outcome == "call":
+            return "no_progress" if self._stuck(reading.good_calls) else None
+        return ending_of(reading)
 
     def _stuck(self, calls: Sequence[Call]) -> bool:
         """Say whether one call was made three times in a row, up to and within this reply."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.drivers import make_driver
-from bench.loop import DEFAULT_BUDGET
+from bench.loop import DEFAULT_BUDGET, ending_of
 from bench.records import RunFolder, episode_from_json, now, version_of
 from bench.types import Budget, Driver, Episode, Stop, Task, Turn, WorkbenchError
 from parsers import Reading, Tool
@@ -100,18 +100,11 @@ def _with_ids(today: Reading, before: Reading) -> Reading:
 
 def _ending(turns: Sequence[Turn], budget: Budget) -> Stop:
     """Say how an episode ends at a reply that is read otherwise today."""
-    reading = turns[-1].reading
-    match reading.outcome:
-        case "answer":
-            return "answered"
-        case "refused":
-            return "refused"
-        case "endpoint":
-            return "context_overflow" if _kind(reading) == "context_overflow" else "endpoint"
-        case "malformed":
-            corrections = sum(turn.reading.outcome == "malformed" for turn in turns)
-            if corrections > budget.corrections:
-                return "malformed"
+    if stop := ending_of(turns[-1].reading):
+        return stop
+    malformed = sum(turn.reading.outcome == "malformed" for turn in turns)
+    if turns[-1].reading.outcome == "malformed" and malformed > budget.corrections:
+        return "malformed"
     return "step_limit" if len(turns) >= budget.steps else "left_recording"
 
 

@@ -529,7 +529,7 @@ class Cost:
     reasoning: float | None
     first_prompt: float | None
     """Prompt tokens of the first request: what the way adds shows here."""
-    seconds: float
+    seconds: float | None
     first_token: float | None
     per_1000_tokens: float | None
     """Tasks solved per 1,000 tokens, prompt and completion together."""
@@ -538,6 +538,10 @@ class Cost:
     unmetered: int
     """Replies without usage: where it is not 0, tokens are lower bounds."""
     retries: int
+
+    def untimed(self) -> "Cost":
+        """Return it without times, where those that were taken are not to be compared."""
+        return replace(self, seconds=None, first_token=None, per_second=None)
 
 
 def cost_table(frame: pd.DataFrame) -> dict[Arm, Cost]:

@@ -108,12 +108,23 @@ def _read_task(line: str, place: str, toolsets: Mapping[str, Collection[str]]) -
         row = json.loads(line)
     except (ValueError, RecursionError) as problem:
         raise WorkbenchError(f"{place}: is not JSON: {problem}; write one object a line") from None
-    fault = next(_validator().iter_errors(row), None)
+    return check_row(row, place, task_schema(), _validator(), toolsets)
+
+
+def check_row(
+    row: Any,
+    place: str,
+    schema: Mapping[str, Any],
+    validator: Validator,
+    toolsets: Mapping[str, Collection[str]],
+) -> Task:
+    """Make a task of a row that holds to its schema; raises WorkbenchError with the place."""
+    fault = next(validator.iter_errors(row), None)
     if fault is not None:
-        raise WorkbenchError(f"{place}: {tell_fault(explain(fault, task_schema()))}")
+        raise WorkbenchError(f"{place}: {tell_fault(explain(fault, schema))}")
     task = task_from_row(row)
-    if fault_text := find_fault(task, toolsets):
-        raise WorkbenchError(f"{place}: {fault_text}")
+    if said := find_fault(task, toolsets):
+        raise WorkbenchError(f"{place}: {said}")
     return task
 
 

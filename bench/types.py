@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from parsers import Dialect, Level, Reading, Tool
+from parsers.usage import Usage as Usage  # noqa: PLC0414 (one of the types that are found here)
 
+NO_USAGE = Usage()
 Message = Mapping[str, Any]
 """A chat message in OpenAI's form."""
 
@@ -143,16 +145,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one reply as the endpoint counted them; None where it did not say."""
-
-    prompt: int | None = None
-    completion: int | None = None
-    cached: int | None = None
-    reasoning: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
     """A try that was repeated: what came back, and how long was waited, in seconds."""
 
@@ -171,7 +163,7 @@ class Reply:
     """Lower-case names; only content-type, retry-after* and x-request-id are kept."""
     body: str
     """The JSON body, or the whole text of an event stream."""
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     first_token: float | None = None
     """Seconds from the request to the first token; None unless streamed."""
     seconds: float = 0.0

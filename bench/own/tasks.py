@@ -18,9 +18,8 @@ from typing import Any
 from jsonschema_rs import Validator, validator_for
 
 from bench.own.files import read_text
-from bench.tasks import find_fault, task_from_row, task_schema, tell_fault
+from bench.tasks import check_row, task_schema
 from bench.tools.data import is_chinese
-from bench.tools.schema import explain
 from bench.types import Task, WorkbenchError
 
 OWN = "own"
@@ -215,13 +214,7 @@ def _make_task(line: _Line, toolsets: Mapping[str, Sequence[str]], toolset: str)
         "question": question,
         "gold": cells["gold"] if "gold" in cells else _make_gold(line),
     }
-    fault = next(_validator().iter_errors(row), None)
-    if fault is not None:
-        raise WorkbenchError(f"{line.place}: {tell_fault(explain(fault, _schema()))}")
-    task = task_from_row(row)
-    if said := find_fault(task, toolsets):
-        raise WorkbenchError(f"{line.place}: {said}")
-    return task
+    return check_row(row, line.place, _schema(), _validator(), toolsets)
 
 
 def _make_gold(line: _Line) -> dict[str, Any]:

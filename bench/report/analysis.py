@@ -1,6 +1,6 @@
 """Read run folders and make their tables, once for every page about them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise
 from typing import Any
@@ -79,7 +79,9 @@ def analyse(*folders: RunFolder) -> Analysis:
     frame = tables.episode_table(every)
     manifest = manifests[0] if len(folders) == 1 else _merge(names, manifests)
     between = tuple(compare_endpoints(frame))
-    return Analysis(" + ".join(names), manifest, every, _facts(frame), frame, between)
+    return Analysis(
+        " + ".join(names), manifest, every, _facts(frame, untimed(manifest)), frame, between
+    )
 
 
 def _lines_of(folder: RunFolder) -> list[Line]:
@@ -150,6 +152,19 @@ def entries_of(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [e for e in listed if isinstance(e, Mapping)] if isinstance(listed, list) else []
 
 
+def endpoint_notes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was noted of an endpoint when it was recorded, or asked."""
+    recorded = entry.get("recorded") or {}
+    notes = recorded.get("notes") or entry.get("notes") or {}
+    return notes if isinstance(notes, Mapping) else {"note": notes}
+
+
+def untimed(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """Return the endpoints whose recorded seconds are noted as not to be compared."""
+    noted = {str(entry.get("name")): endpoint_notes(entry) for entry in entries_of(manifest)}
+    return frozenset(name for name, notes in noted.items() if notes.get("seconds"))
+
+
 def notes_of(manifest: Mapping[str, Any]) -> list[str]:
     """Return a manifest's notes."""
     notes = manifest.get("notes") or []
@@ -178,9 +193,10 @@ def _merge(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> dict
 # ---------------------------------------------------------------- tables
 
 
-def _facts(frame: Any) -> dict[str, Facts]:
+def _facts(frame: Any, without_times: Collection[str]) -> dict[str, Facts]:
     measures, levels = tables.measure_table(frame), tables.level_table(frame)
     kinds, costs = tables.count_kinds(frame), tables.cost_table(frame)
+    costs = {k: cost.untimed() if k[0] in without_times else cost for k, cost in costs.items()}
     compared, completion = tables.comparisons(frame), tables.completion_table(frame)
     models = frame.groupby("endpoint")["model"].unique()
 

@@ -12,7 +12,7 @@ from typing import Any
 from bench import charts, findings, stats
 from bench.manifest import SCRIPTED
 from bench.report import sections, side
-from bench.report.analysis import Analysis, entries_of, notes_of
+from bench.report.analysis import Analysis, endpoint_notes, entries_of, notes_of
 from bench.report.document import Block, Bullets, Cell, Document, Grid, Picture, Prose, Section
 from bench.report.examples import examples_section
 from bench.report.text import cut
@@ -88,7 +88,7 @@ def asked(manifest: Mapping[str, Any]) -> Iterator[Block]:
 def _asked_grid(manifest: Mapping[str, Any]) -> Iterator[Grid]:
     rows = []
     for entry in entries_of(manifest):
-        notes = side.endpoint_notes(entry)
+        notes = endpoint_notes(entry)
         told = "; ".join(f"{key}: {value}" for key, value in notes.items())
         recorded = entry.get("recorded") or {}
         machine = str(recorded.get("machine") or manifest.get("machine") or "")

@@ -14,7 +14,7 @@ from bench.findings import (
     probability,
     tokens_of,
 )
-from bench.report.analysis import RIGHT_MOVE, Analysis, Between, entries_of
+from bench.report.analysis import RIGHT_MOVE, Analysis, Between, endpoint_notes, entries_of
 from bench.report.cells import NONE, behind, difference_cell, rate_cell
 from bench.report.document import Block, Bullets, Cell, Grid, Prose, Section
 from bench.report.examples import place
@@ -65,6 +65,8 @@ def _cost_cells(facts: Facts, arm: str) -> tuple[Cell, Cell]:
     if tokens is not None:
         note = say("a lower bound") if cost.unmetered else ""
         told = Cell(f"{tokens:,.0f}", note, tokens, found)
+    if cost.seconds is None:
+        return told, Cell(say("not told"))
     return told, Cell(f"{cost.seconds:.1f}", "", cost.seconds, found)
 
 
@@ -139,6 +141,8 @@ def _cost_differences(one: Cost | None, two: Cost | None) -> tuple[Cell, Cell]:
     told = Cell(say("not told"))
     if tokens[0] is not None and tokens[1] is not None:
         told = _signed(tokens[1] - tokens[0], "{:+,.0f}")
+    if one.seconds is None or two.seconds is None:
+        return told, Cell(say("not told"))
     return told, _signed(two.seconds - one.seconds, "{:+,.1f}")
 
 
@@ -243,13 +247,6 @@ def _siblings(manifest: Mapping[str, Any]) -> Iterator[tuple[list[str], _Notes]]
     for found in groups.values():
         if len(found) > 1:
             yield [name for name, _ in found], [notes for _, notes in found]
-
-
-def endpoint_notes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what was noted of an endpoint when it was recorded, or asked."""
-    recorded = entry.get("recorded") or {}
-    notes = recorded.get("notes") or entry.get("notes") or {}
-    return notes if isinstance(notes, Mapping) else {"note": notes}
 
 
 def _differing(notes: _Notes) -> list[str]:

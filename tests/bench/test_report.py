@@ -179,6 +179,15 @@ def test_endpoints_with_the_same_weights_are_named(run):
     assert "plain and fenced serve the same weights" in markdown
 
 
+def test_seconds_that_are_not_to_be_compared_are_not_told(tmp_path):
+    notes = {"weights": "w", "seconds": "a busy machine"}
+    entry = {"name": "plain", "model": "m-1", "recorded": {"notes": notes}}
+    folder = write_run(tmp_path, units=2, manifest={**MANIFEST, "endpoints": [entry]})
+    markdown = report.write_report(folder)[0].read_text(encoding="utf-8")
+    assert "1.5 s" not in markdown
+    assert "| seconds of waiting for the model | not told | not told |" in markdown
+
+
 def test_twice_from_the_same_folder_gives_the_same_bytes(run):
     folder, *_ = run
     before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
