@@ -45,7 +45,7 @@ peers: ## install other projects' parsers, each in its own environment under .pe
 league: ## compare our readers with the installed peers; writes results/league/
 	$(PYTHON) -m bench league
 
-perf: ## measure the readers against the peers and on hostile texts; writes results/perf.md
+perf: ## measure readers, overhead and throughput; writes results/perf.md
 	$(PYTHON) -m bench.perf
 
 fuzz: ## read a million broken replies within 25 minutes; prints what breaks a claim

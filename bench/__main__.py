@@ -377,27 +377,23 @@ def _run_report(options: argparse.Namespace) -> int:
     return OK
 
 
+_REPORTS = {
+    "compare": ("bench.report", "write_report"),
+    "descriptions": ("bench.lab.report", "write_lab_report"),
+    "ab": ("bench.lab.ab_report", "write_ab_report"),
+    "exercise": ("bench.exercises.report", "write_exercise_report"),
+}
+"""What writes a run's report, by what its experiment's name begins with; else the wire's."""
+
+
 def _write_report(folder: Any) -> tuple[Path, Path]:
     """Write the report of a run's own kind."""
-    if folder.manifest.get("experiment", "compare") == "compare":
-        from bench.report import write_report  # noqa: PLC0415 (drawing takes time to load)
+    from importlib import import_module  # noqa: PLC0415 (drawing takes time to load)
 
-        return write_report(folder)
-    if folder.manifest["experiment"] == "descriptions":
-        from bench.lab.report import write_lab_report  # noqa: PLC0415 (the same)
-
-        return write_lab_report(folder)
-    if folder.manifest["experiment"] == "ab":
-        from bench.lab.ab_report import write_ab_report  # noqa: PLC0415 (the same)
-
-        return write_ab_report(folder)
-    if folder.manifest["experiment"].startswith("exercise-"):
-        from bench.exercises.report import write_exercise_report  # noqa: PLC0415 (the same)
-
-        return write_exercise_report(folder)
-    from bench.wire_report import write_wire_report  # noqa: PLC0415
-
-    return write_wire_report(folder)
+    kind = folder.manifest.get("experiment", "compare").partition("-")[0]
+    module, name = _REPORTS.get(kind, ("bench.wire_report", "write_wire_report"))
+    paths: tuple[Path, Path] = getattr(import_module(module), name)(folder)
+    return paths
 
 
 def _rescore_run(options: argparse.Namespace) -> int:
