@@ -85,41 +85,49 @@ _Parse = Callable[[_Source, int, int], list[_Found]]
 
 _BAR = r"[|｜│∣]"
 _JOIN = r"[▁_ ]"
+_VENDOR = rf"(?:antml:|minimax:|steptml:|{_BAR}?DSML{_BAR})?"
+"""Before `invoke` and `parameter`: whose tags they are."""
 _MARKERS = regex.compile(
     rf"(?P<box><(?:tool_calls?|function_calls?)>|<\|tool_calls?(?:_start)?\|>"
     rf"|<(?:minimax|antml):(?:tool_call|function_calls)>)"
     rf"|(?P<function><function(?:=|\s+name\s*=\s*)[\"']?)"
-    rf"|(?P<invoke><(?:antml:|minimax:|{_BAR}?DSML{_BAR})?invoke\s+name\s*=\s*[\"'])"
+    rf"|(?P<invoke><{_VENDOR}invoke\s+name\s*=\s*[\"'])"
     rf"|(?P<mistral>\[TOOL_CALLS\])"
     rf"|(?P<llama><\|python_tag\|>)"
     rf"|(?P<kimi><\|tool_call_begin\|>)"
     rf"|(?P<deepseek><{_BAR}tool{_JOIN}call{_JOIN}begin{_BAR}>)"
     rf"|(?P<qwen>✿FUNCTION✿[ \t]*+[:：]?)"
     rf"|(?P<harmony>\bto=(?:functions\.)?(?=[\p{{L}}_]))"
+    rf"|(?P<code>(?:`{{3,}}|~{{3,}})tool_code\b[ \t]*+\r?\n)"
 )
 _FIRST = frozenset("<[✿")
-_SIGNS = ("<", "[TOOL_CALLS]", "✿FUNCTION✿", "to=")
+_SIGNS = ("<", "[TOOL_CALLS]", "✿FUNCTION✿", "to=", "tool_code")
 """One of these stands in every marker: most texts hold none, and need no search."""
 _NAME = regex.compile(r"[\p{L}_][\p{L}\p{M}\p{N}_.:\-]*+")
 _SPACE = regex.compile(r"\s*+")
 _TAG_CLOSE = regex.compile(r"</?(?:tool_calls?|function_calls?)>|<\|/?tool_calls?(?:_end)?\|>")
 _GLM_PAIR = regex.compile(r"\s*+<arg_key>([^<]{0,200})</arg_key>\s*+<arg_value>")
 _PARAMETER = regex.compile(
-    rf"\s*+<(?:antml:|minimax:|{_BAR}?DSML{_BAR})?parameter"
+    rf"\s*+<{_VENDOR}parameter"
     r"(?:=[\"']?(?P<plain>[^<>\"'\s]{1,200})[\"']?|\s++name\s*+=\s*+[\"'](?P<quoted>[^\"'<>]{1,200})[\"'])"
     r"(?:\s++string\s*+=\s*+[\"'](?P<string>true|false)[\"'])?\s*+>"
 )
 _PARAMETER_END = regex.compile(
-    rf"</(?:antml:|minimax:|{_BAR}?DSML{_BAR})?parameter>"
-    rf"|(?=\s*+(?:</(?:antml:|minimax:|{_BAR}?DSML{_BAR})?(?:invoke|function)>|</tool_call>"
-    rf"|<(?:antml:|minimax:|{_BAR}?DSML{_BAR})?parameter[ =]))"
+    rf"</{_VENDOR}parameter>"
+    rf"|(?=\s*+(?:</{_VENDOR}(?:invoke|function)>|</tool_call>"
+    rf"|<{_VENDOR}parameter[ =]))"
 )
-_BLOCK_END = regex.compile(rf"\s*+</(?:antml:|minimax:|{_BAR}?DSML{_BAR})?(?:invoke|function)>")
+_BLOCK_END = regex.compile(rf"\s*+</{_VENDOR}(?:invoke|function)>")
 _DEEPSEEK_SEPARATOR = regex.compile(rf"<{_BAR}tool{_JOIN}sep{_BAR}>")
 _HARMONY_HEAD = regex.compile(
     r"(?:\s*+<\|channel\|>)?\s*+(?:commentary|analysis)?\s*+(?:<\|constrain\|>)?\s*+(?:json)?\s*+"
     r"(?:code)?\s*+(?:<\|message\|>)?\s*+"
 )
+_CODE_HEAD = regex.compile(
+    r"(?:[\p{L}_][\p{L}\p{N}_]*+[ \t]*+=[ \t]*+)?+(?:print[ \t]*+\([ \t]*+)?+(?:default_api\.)?+"
+)
+"""What stands before a call in a line of Gemini's code: a variable, `print(`, its module."""
+_CODE_CLOSE = regex.compile(r"\s*+\)")
 _QWEN_ARGUMENTS = regex.compile(r"\s*+✿ARGS✿[ \t]*+[:：]?\s*+")
 _MISTRAL_HEAD = regex.compile(r"(?:\[CALL_ID\][\w\-]{1,40})?(?:\[ARGS\])?\s*+")
 _OBJECT_START = regex.compile(
@@ -618,7 +626,11 @@ def _parse_deepseek(source: _Source, start: int, at: int) -> list[_Found]:
     first = text[at : separator.start()].strip()
     behind = int(separator.end())
     if first == "function" and source.tool("function") is None:
-        name = _NAME.match(text, _skip(text, behind))
+        inside = _skip(text, behind)
+        tag = _MARKERS.match(text, inside)
+        if tag and tag.lastgroup == "invoke":
+            return _parse_invoke(source, start, int(tag.end()))
+        name = _NAME.match(text, inside)
         if not name:
             return []
         return _named_payload(source, name.group(), start, _skip(text, name.end()))
@@ -658,6 +670,23 @@ def _parse_harmony(source: _Source, start: int, at: int) -> list[_Found]:
     return _named_payload(source, name.group(), start, head)
 
 
+def _parse_code(source: _Source, start: int, at: int) -> list[_Found]:
+    """Read the lines of Gemini's `tool_code` fence, each a call, alone or in `print(…)`."""
+    text = source.text
+    found: list[_Found] = []
+    at = _skip(text, at)
+    while at < len(text) and len(found) < _MAX_CALLS:
+        head = span_end(_CODE_HEAD, text, at)
+        more = _expression(source, start, head, any_name=True)
+        if not more:
+            break
+        close = _CODE_CLOSE.match(text, more[-1].end) if "print" in text[at:head] else None
+        end = int(close.end()) if close else more[-1].end
+        found.append(replace(more[-1], end=end))
+        at = _skip(text, end)
+    return found
+
+
 _PARSERS: dict[str, _Parse] = {
     "box": _parse_box,
     "function": _parse_function,
@@ -668,6 +697,7 @@ _PARSERS: dict[str, _Parse] = {
     "kimi": _parse_kimi,
     "qwen": _parse_qwen,
     "harmony": _parse_harmony,
+    "code": _parse_code,
 }
 _FORMS = {
     "box": "<tool_call> markup",
@@ -679,6 +709,7 @@ _FORMS = {
     "kimi": "Kimi's call tokens",
     "qwen": "✿FUNCTION✿ markup",
     "harmony": "a Harmony channel",
+    "code": "a tool_code fence",
 }
 
 

@@ -158,6 +158,30 @@ CALLS: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
         ),
         [("find", {"query": "7", "limit": 7})],
     ),
+    "StepFun": (
+        (
+            '<steptml:toolcall>\n<steptml:invoke name="weather">\n'
+            '<steptml:parameter name="city">Oslo</steptml:parameter>\n</steptml:invoke>\n'
+            "</steptml:toolcall>"
+        ),
+        [("weather", {"city": "Oslo"})],
+    ),
+    "StepFun in call tokens": (
+        (
+            "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>"
+            '<steptml:invoke name="weather"><steptml:parameter name="city">Oslo</steptml:parameter>'
+            "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>"
+        ),
+        [("weather", {"city": "Oslo"})],
+    ),
+    "Gemini's code": (
+        "```tool_code\nprint(default_api.weather(city='Oslo'))\n```",
+        [("weather", {"city": "Oslo"})],
+    ),
+    "Gemini's code with a variable and two lines": (
+        "```tool_code\na = weather(city='Oslo')\nprint(weather(city='Rome'))\n```",
+        [("weather", {"city": "Oslo"}), ("weather", {"city": "Rome"})],
+    ),
     "DSML spelled with plain bars": (
         (
             '<|DSML|invoke name="weather"><|DSML|parameter name="city">Oslo</|DSML|parameter>'
