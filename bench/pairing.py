@@ -21,12 +21,15 @@ Outcome = Literal[
     "refused",  # the endpoint refused the request
     "answered",  # accepted, and the model answered in words
     "asked_again",  # accepted, and the model asked for a call of the exchange once more
+    "asked_in_text",  # accepted, and asked again in the text, where no loop looks for a call
     "called_other",  # accepted, and the model asked for another call
     "unreadable",  # accepted, and the model's move could not be read
     "failed",  # the endpoint failed: nothing is known
     "not_recorded",  # replaying, and this request was never recorded
 ]
-ACCEPTED: frozenset[Outcome] = frozenset({"answered", "asked_again", "called_other", "unreadable"})
+ACCEPTED: frozenset[Outcome] = frozenset(
+    {"answered", "asked_again", "asked_in_text", "called_other", "unreadable"}
+)
 SETTINGS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 256}
 MAX_TEXT = 400
 
@@ -355,7 +358,7 @@ def read_trial(variant: str, number: int, reply: Reply, exchange: Exchange | Non
     return Trial(
         variant,
         number,
-        _outcome(reading, exchange),
+        _outcome(reading, reply, exchange),
         reply.status,
         code,
         _said(reading)[:MAX_TEXT],
@@ -363,7 +366,7 @@ def read_trial(variant: str, number: int, reply: Reply, exchange: Exchange | Non
     )
 
 
-def _outcome(reading: Reading, exchange: Exchange | None) -> Outcome:
+def _outcome(reading: Reading, reply: Reply, exchange: Exchange | None) -> Outcome:
     match reading.outcome:
         case "endpoint":
             kind = None if reading.failure is None else reading.failure.kind
@@ -372,7 +375,10 @@ def _outcome(reading: Reading, exchange: Exchange | None) -> Outcome:
             return "answered"
         case "call":
             return "asked_again" if _asks_again(reading, exchange) else "called_other"
-        case "malformed" | "refused":
+        case "malformed":
+            found = NativeDriver(level="rescue").read(reply, [TOOL])
+            return "asked_in_text" if _asks_again(found, exchange) else "unreadable"
+        case "refused":
             return "unreadable"
 
 

@@ -152,6 +152,16 @@ def test_what_the_model_then_does_is_told_apart():
     assert "Paris" in found["missing_result"].said
 
 
+def test_a_call_asked_again_in_the_text_is_told_apart_from_what_cannot_be_read():
+    def writer(request):
+        if any(message["role"] == "assistant" for message in request.messages):
+            return model(request)
+        return json.dumps({"name": "get_temperature", "arguments": {"town": TOWNS[0][0]}})
+
+    _, found = run(writer)
+    assert found["no_assistant"].outcome == "asked_in_text"
+
+
 def test_two_calls_of_the_models_own_are_kept():
     client, found = run(model)
     assert {trial.added for trial in found.values()} == {0}
