@@ -27,7 +27,7 @@ from bench.types import (
     WantedCall,
     Wording,
 )
-from parsers import LEVELS, Call, Level, Reading, Tool
+from parsers import LEVELS, Call, Reading, Tool
 
 NONE = "none"
 """What a confusion matrix says where no tool was wanted, or none was picked."""
@@ -161,6 +161,8 @@ def same(left: Any, right: Any) -> bool:
     key. On the right, at any depth, a `Wording`, a `Spelling` and `Fields` are the same as all that they
     take.
     """
+    if type(left) is str and type(right) is str:  # the usual case, without all that follows
+        return normal(left) == normal(right)
     if isinstance(right, Wording):
         return isinstance(left, str) and _fits(left, right)
     if isinstance(right, Spelling):
@@ -359,7 +361,10 @@ def _acceptable(wanted: WantedCall, arguments: Mapping[str, Any], name: str, sch
 
 
 def _same_filled(left: Any, right: Any, schema: Any) -> bool:
-    return same(left, right) or same(_filled(left, schema), _filled(right, schema))
+    if same(left, right):
+        return True
+    nested = isinstance(left, (dict, list, tuple))  # nothing can be left out of anything else
+    return nested and same(_filled(left, schema), _filled(right, schema))
 
 
 def _filled(value: Any, schema: Any, depth: int = 0) -> Any:
@@ -576,7 +581,7 @@ def score(task: Task, episode: Episode, tools: Sequence[Tool], driver: Driver) -
         no_tool=int(no_tool),
         needless=int(no_tool and called),
         needless_attempt=int(no_tool and not called and bool(tries)),
-        levels={level: _level(task, turns, tools, driver, level) for level in LEVELS},
+        levels=_levels(task.gold, turns, tools, driver),
         **_cost(episode.turns, turns),
         **_outside(episode),
     )
@@ -643,14 +648,22 @@ def _seen(turns: Sequence[Turn], tried: int) -> dict[str, Any]:
     return {"calls": readable + tried, "readable": readable, "invented": unknown + bare}
 
 
-def _level(
-    task: Task, turns: Sequence[Turn], tools: Sequence[Tool], driver: Driver, level: Level
-) -> LevelScore:
+def _levels(
+    gold: Gold, turns: Sequence[Turn], tools: Sequence[Tool], driver: Driver
+) -> dict[str, LevelScore]:
+    """Judge the first attempts at each level; most are read alike at all of them."""
     first = [turn for turn in turns if not turn.corrects]
-    readings = [
-        turn.reading if level == driver.level else driver.read(turn.reply, tools, level)
-        for turn in first
-    ]
+    own = [turn.reading for turn in first]
+    found = _level(gold, own, tools)
+    levels: dict[str, LevelScore] = {}
+    for level in LEVELS:
+        other = level != driver.level
+        read = [driver.read(turn.reply, tools, level) for turn in first] if other else own
+        levels[level] = found if read == own else _level(gold, read, tools)
+    return levels
+
+
+def _level(gold: Gold, readings: Sequence[Reading], tools: Sequence[Tool]) -> LevelScore:
     if not readings:
         return LevelScore()
     opening = readings[0]
@@ -659,7 +672,7 @@ def _level(
         first=1,
         unreadable=int(malformed),
         kind=opening.failure.kind if malformed and opening.failure else None,
-        right=int(first_move_is_right(task.gold, opening, tools)),
+        right=int(first_move_is_right(gold, opening, tools)),
         attempts=len(readings),
         failed=sum(reading.outcome == "malformed" for reading in readings),
     )

@@ -35,7 +35,8 @@ class Content:
 def read_content(message: Mapping[Any, Any]) -> Content:
     """Join the parts of a message: text to text, thinking to reasoning; others are dropped."""
     texts: list[str] = []
-    thoughts = [next((t for key in _REASONING if (t := _text_of(message.get(key))).strip()), "")]
+    told = (_text_of(message[key]) for key in _REASONING if key in message)
+    thoughts = [next((text for text in told if text.strip()), "")]
     refusals: list[str] = []
     calls: list[Mapping[Any, Any]] = []
     dropped: list[Dropped] = []

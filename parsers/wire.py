@@ -85,7 +85,8 @@ class Envelope:
     @property
     def text(self) -> str:
         """The message's content as one text, parts joined."""
-        return read_content(self.message or {}).text
+        said = (self.message or {}).get("content")
+        return said if isinstance(said, str) else read_content(self.message or {}).text
 
     @property
     def reasoning(self) -> str:

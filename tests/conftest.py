@@ -56,6 +56,19 @@ def chromium():
 
 
 @pytest.fixture
+def inspect_ai():
+    """Return the folder of the peers' environments, where inspect_ai is in its own."""
+    from bench.peers.workers import default_environments, find_python
+    from bench.perf.harness import load_peer, parser_of
+
+    folder = default_environments()
+    there = find_python(parser_of(load_peer()), folder).exists()
+    reason = "inspect_ai is not installed; python -m bench.perf inspect installs it"
+    need("inspect_ai", present=there, reason=reason)
+    return folder
+
+
+@pytest.fixture
 def browser(chromium, tmp_path):
     """Give a page of a headless browser, driven by its DevTools."""
     found = Browser(chromium, tmp_path / "browser")

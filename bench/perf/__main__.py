@@ -1,27 +1,37 @@
 """Measure, and write it down: `python -m bench.perf [PART …]`. A command, never a timed test.
 
-Each part keeps its own section of `perf.md`; measuring one leaves the others as they are.
+Each part keeps its own section of `perf.md`, and measuring one leaves the others as they are; the
+table at the top of the page is made anew from all of them.
 """
 
 import argparse
-import re
+import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.league import machine
 from bench.paths import default_results
 from bench.peers.workers import default_environments
 from bench.perf.episodes import measure_overhead, measure_throughput
+from bench.perf.harness import measure_inspect
+from bench.perf.page import Stamp, keep_section
 from bench.perf.readers import measure_parsers
+from bench.perf.replay import measure_replay
+from bench.records import version_of
 from bench.status import MISTAKE, OK
 from bench.types import WorkbenchError
 
 PARTS: Mapping[str, Callable[[Path], str]] = {
-    "parsers": measure_parsers,
+    "inspect": measure_inspect,
     "overhead": lambda _: measure_overhead(),
     "throughput": lambda _: measure_throughput(),
+    "replay": lambda _: measure_replay(),
+    "parsers": measure_parsers,
 }
-"""What can be measured: a name, and the function that writes its section."""
+"""What can be measured, as it stands on the page: a name, and the function that writes its section."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = {name: _part(name) for name in options.parts or PARTS}
         for name, measure in chosen.items():
             text = measure(options.peers or default_environments())
-            keep_section(path, name, text)
+            keep(path, name, f"{text}\n\n{_stamp(name).line()}")
             sys.stdout.write(f"{text}\n")
     except WorkbenchError as mistake:
         sys.stderr.write(f"bench.perf: {mistake}\n")
@@ -51,14 +61,22 @@ def _part(name: str) -> Callable[[Path], str]:
     return PARTS[name]
 
 
-def keep_section(path: Path, name: str, text: str) -> None:
+def keep(path: Path, name: str, text: str) -> None:
     """Put a part's section into the page, in place of the one that it has there."""
-    section = f"<!-- {name} -->\n{text.strip()}\n<!-- end of {name} -->\n"
-    old = path.read_text(encoding="utf-8") if path.is_file() else "# How fast\n"
-    pattern = re.compile(rf"<!-- {name} -->\n.*?<!-- end of {name} -->\n", re.DOTALL)
-    new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old}\n{section}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(new, encoding="utf-8")
+    try:
+        old = path.read_text(encoding="utf-8") if path.is_file() else ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(keep_section(old, name, text, list(PARTS)), encoding="utf-8")
+    except OSError as error:
+        raise WorkbenchError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def _stamp(name: str) -> Stamp:
+    """Say when, where and how a part was measured, and whether other work was going on."""
+    version = f"toolcall-workbench {version_of('toolcall-workbench')}"
+    load = f", load average {os.getloadavg()[1]:.1f}" if hasattr(os, "getloadavg") else ""
+    command = shlex.join(["python", "-m", "bench.perf", name])
+    return Stamp(f"{datetime.now(UTC):%Y-%m-%d}", f"{machine()}{load}; {version}", command)
 
 
 if __name__ == "__main__":

@@ -82,10 +82,10 @@ def prepare() -> Work:
     answers: dict[str, str] = {}
     requests = []
     for job in plan_jobs(tasks, _DRIVERS, [ScriptedClient(())]):
-        client = ScriptedClient(_script(job.task, job.driver))
+        client = ScriptedClient(script_of(job.task, job.driver))
         asyncio.run(solve(job.task, bundled_toolbox(job.task, "full"), job.driver, client))
         sent = tuple(_sent(request) for request in client.requests)
-        said = _script(job.task, job.driver)
+        said = script_of(job.task, job.driver)
         answers |= {key_of(one): _body(text) for one, text in zip(sent, said, strict=True)}
         requests.append(sent)
     return Work(tasks, tuple(requests), answers)
@@ -95,7 +95,7 @@ def _sent(request: Request) -> Sent:
     return {"model": _MODEL, "messages": request.messages, **request.options}
 
 
-def _script(task: Task, driver: Driver) -> list[Mapping[str, Any] | str]:
+def script_of(task: Task, driver: Driver) -> list[Mapping[str, Any] | str]:
     """Give the calls and the answer of a task's gold, in the form of a driver."""
     way = gold_replay(task)
     if driver.name == "native":
@@ -351,15 +351,8 @@ def _about(rounds: Sequence[Round], in_flight: int) -> str:
         "requests one by one; ours also reads, runs the tools, judges at three levels and keeps "
         "every episode. One after the other in each round, the first one in turn. CPU time is of "
         "the client's process with all its threads; the server, whose answers are scripted, is a "
-        f"process of its own.{_load()}"
+        "process of its own."
     )
-
-
-def _load() -> str:
-    """Say whether other work was going on: then only CPU time can be compared with other runs."""
-    if not hasattr(os, "getloadavg"):
-        return ""
-    return f" The machine's load average was {os.getloadavg()[1]:.1f}."
 
 
 def _cores() -> str:
