@@ -99,7 +99,8 @@ def load_tools(toolset: str = ALL, lang: Lang = "en") -> Toolbox:
 
 @cache
 def _load_entries() -> dict[str, Entry]:
-    return {function.__name__: entry_from_function(function) for function in FUNCTIONS}
+    made = {function.__name__: entry_from_function(function) for function in FUNCTIONS}
+    return {name: replace(entry, ends=True) for name, entry in made.items()}
 
 
 def _translate(entry: Entry, lang: Lang) -> Entry:

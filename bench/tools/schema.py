@@ -44,6 +44,8 @@ class Entry:
     """Takes arguments to the types of the signature; None: they are passed as they are."""
     changes: bool = False
     """It changes something, so it needs leave."""
+    ends: bool = False
+    """It is known to end at once, as ours do: no thread of its own is needed to leave it behind."""
 
     def prepare(self, arguments: Mapping[str, Any]) -> tuple[Row | None, Row]:
         """Return what is wrong with the arguments (None: nothing), and what the function gets."""

@@ -1,7 +1,8 @@
 """Run tools: whatever a model asks for comes back as a text, and nothing raises.
 
-A tool's function may hang, raise, or return anything at all: it runs in a thread of its own with
-a time limit, and its result is bounded. What changes something runs only with leave.
+A tool's function may hang, raise, or return anything at all: unless it is one of ours, it runs in a
+thread of its own with a time limit, and its result is bounded. What changes something runs only with
+leave.
 """
 
 import asyncio
@@ -120,6 +121,8 @@ class Toolbox:
         granted = await _ask(leave, call) if entry.changes else None
         if entry.changes and granted is None:
             return None, _refuse(call.name)
+        if entry.ends:
+            return granted, _call(entry.function, values)
         return granted, await run_bounded(entry.function, values, self.seconds)
 
 
