@@ -274,7 +274,7 @@ class _Walk:
             rest = self._rest_of_line(mark.end)
             if not rest.strip() or rest.lstrip().startswith("<|"):
                 self._halt(mark, "token")
-                self.unsure = mark.end + len(rest) >= len(self.text)
+                self.unsure = self.unsure or mark.end + len(rest) >= len(self.text)
 
     def _rest_of_line(self, pos: int) -> str:
         end = self.text.find("\n", pos, pos + 400)

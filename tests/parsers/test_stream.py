@@ -134,6 +134,7 @@ OPEN = {
     "a question before any move": "Question: what?\nThought: x",
     "the word in a sentence": f"{STEP}\nThe Observation: comes",
     "an end token in an answer's sentence": "Final Answer: <|im_end|> is a token",
+    "an end token in an answer's open fence": "Final Answer:\n```\n<|im_end|>\n",
 }
 
 
