@@ -197,6 +197,43 @@ def explain_note(d: stats.Difference) -> str:
     return say("; ").join(retell(part, _NOTES) for part in d.note.split("; ")) if d.note else ""
 
 
+_RUN_NOTES = (
+    mark(
+        "SCRIPTED: no model was asked. Every reply was written by hand, in {path}; the figures show "
+        "how the workbench works, and nothing about any model."
+    ),
+    mark(
+        "{n} of {total} tasks name no expected arguments: there any arguments count as acceptable, so "
+        "success and argument accuracy say less."
+    ),
+    mark("Only a part of the tasks: the first pair of every category, then the second, and so on."),
+    mark("The recording of {name} holds {n} tasks; only recorded ones are replayed."),
+    mark("Seconds of {name}: {told}."),
+    mark("{name} takes no {options}: not sent ({way})."),
+    mark("Stop words sent to {name}: {told}."),
+    mark("Begun with version {begun}, gone on with version {since}."),
+    mark(
+        "Rescored: the replies are those of {name}, begun {started}; readings and scores were made "
+        "again by version {version}, and no model was asked. {changed} of {n} readings are others than "
+        "before; {left} episodes end early, since today something else would have been said to the "
+        "model."
+    ),
+    mark(
+        "Rescored: the replies are those of {name}, begun {started}; readings and scores were made "
+        "again by version {version}, and no model was asked. {changed} of {n} readings are others than "
+        "before; {left} episodes end early, since today something else would have been said to the "
+        "model. Judged by today's files, which changed since: {files}."
+    ),
+)
+"""The forms of the notes that a manifest holds; any other stays as it is."""
+_LONGEST_NOTE = 2_000
+
+
+def tell_note(note: str) -> str:
+    """Say what a run's manifest notes of how it was made."""
+    return note if len(note) > _LONGEST_NOTE else retell(note, _RUN_NOTES)
+
+
 def others(facts: Facts) -> str:
     """Say what the ways that are not in the main comparison solved."""
     main = facts.main

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench import pairing, stats, streaming, tool_choice
 from bench.experiments import KEPT
-from bench.findings import percent
+from bench.findings import percent, tell_note
 from bench.records import RunFolder, json_lines
 from bench.report import (
     Block,
@@ -24,35 +24,39 @@ from bench.report import (
     manifest_section,
     write_document,
 )
+from bench.report.cells import of, span
 from bench.show import printable
+from bench.texts import mark, say
 from bench.types import WorkbenchError
 
 Line = Mapping[str, Any]
 
 KINDS: Mapping[str, str] = {
-    "open": "the question itself",
-    "right": "a right exchange of two calls and two results",
-    "changed_id": "one character of a result's tool_call_id changed",
-    "missing_result": "the second result left out",
-    "second_result": "a second result, with another value, for one id",
-    "orphan_result": "one more result, for an id that no call has",
-    "no_assistant": "the assistant message with the calls left out",
-    "message_between": "a user message between the calls and the results",
-    "reordered": "the results in the other order, each with its right id",
+    "open": mark("the question itself"),
+    "right": mark("a right exchange of two calls and two results"),
+    "changed_id": mark("one character of a result's tool_call_id changed"),
+    "missing_result": mark("the second result left out"),
+    "second_result": mark("a second result, with another value, for one id"),
+    "orphan_result": mark("one more result, for an id that no call has"),
+    "no_assistant": mark("the assistant message with the calls left out"),
+    "message_between": mark("a user message between the calls and the results"),
+    "reordered": mark("the results in the other order, each with its right id"),
 }
 WANTED: Mapping[str, str] = {
-    "auto": "nothing: the model is free",
-    "none": "no call",
-    "named": "calls of the named tool only, which the question does not need",
-    "auto, no tool needed": "nothing: the model is free, on questions that need no tool",
-    "required": "a call, on questions that need no tool",
-    "parallel on": "nothing: on questions that need several calls",
-    "parallel off": "one call at most, on questions that need several",
+    "auto": mark("nothing: the model is free"),
+    "none": mark("no call"),
+    "named": mark("calls of the named tool only, which the question does not need"),
+    "auto, no tool needed": mark("nothing: the model is free, on questions that need no tool"),
+    "required": mark("a call, on questions that need no tool"),
+    "parallel on": mark("nothing: on questions that need several calls"),
+    "parallel off": mark("one call at most, on questions that need several"),
 }
+_NAMED = frozenset({mark("auto, no tool needed"), mark("parallel on"), mark("parallel off")})
+"""The settings whose names are words; the others are the interface's own."""
 _WAYS: Mapping[str, str] = {
-    "plain": "plain",
-    "streamed": "streamed",
-    "again": "plain once more",
+    "plain": mark("plain"),
+    "streamed": mark("streamed"),
+    "again": mark("plain once more"),
 }
 
 
@@ -78,29 +82,34 @@ def compose(folder: RunFolder) -> Document:
         raise WorkbenchError(f"{folder.path}: holds nothing that was found; run it again")
     match manifest["experiment"]:
         case "pairing":
-            title, sections = "Do calls and results have to belong together?", _pairing(lines)
+            title, sections = say("Do calls and results have to belong together?"), _pairing(lines)
         case "choice":
-            title, sections = "Is tool_choice honoured?", _choice(lines)
+            title, sections = say("Is tool_choice honoured?"), _choice(lines)
         case "streaming":
-            title, sections = "Is a streamed answer the plain one?", _streaming(lines)
+            title, sections = say("Is a streamed answer the plain one?"), _streaming(lines)
         case "ask":
             from bench.lab.ask_report import report_ask  # noqa: PLC0415 (only that experiment)
 
-            title = "Is a description enough to know what a tool is for?"
+            title = say("Is a description enough to know what a tool is for?")
             sections = report_ask(lines)
         case other:
             raise WorkbenchError(f"{folder.path}: {other} has no report of this kind")
     models = sorted({str(line.get("model")) for line in lines})
-    about = f"{', '.join(models)}: {len(lines)} answers, run {folder.path.name}"
+    about = say(
+        "{models}: {n} answers, run {name}",
+        models=", ".join(models),
+        n=len(lines),
+        name=folder.path.name,
+    )
     last = (_asked(manifest), manifest_section(manifest))
     return Document(title, about, (*sections, *last))
 
 
 def _asked(manifest: Mapping[str, Any]) -> Section:
-    notes = tuple(str(note) for note in manifest.get("notes") or ())
+    notes = tuple(tell_note(str(note)) for note in manifest.get("notes") or ())
     blocks: list[Block] = [*asked(manifest)]
     blocks += [Bullets(notes)] if notes else []
-    return Section("asked", "Asked", "Who was asked", tuple(blocks))
+    return Section("asked", say("Asked"), say("Who was asked"), tuple(blocks))
 
 
 def _by_endpoint(lines: Sequence[Line], kind: Any) -> dict[str, list[Any]]:
@@ -116,22 +125,39 @@ def _by_endpoint(lines: Sequence[Line], kind: Any) -> dict[str, list[Any]]:
 def share(top: int, below: int) -> Cell:
     """Write a share with its count, its denominator and its 95 % interval in percent."""
     if not below:
-        return Cell("–", "0 of 0")
-    return Cell(percent(top / below), f"{top} of {below}; {_interval(top, below)}", top / below)
+        return Cell("–", of(0, 0))
+    note = f"{of(top, below)}; {span(*_interval(top, below))}"
+    return Cell(percent(top / below), note, top / below)
 
 
-def _interval(top: int, below: int) -> str:
+def _interval(top: int, below: int) -> tuple[str, str]:
     exact = top in (0, below)
     found = (stats.clopper_pearson if exact else stats.wilson)(top, below)
-    return f"{found.low * 100:.1f} to {found.high * 100:.1f}"
+    return f"{found.low * 100:.1f}", f"{found.high * 100:.1f}"
 
 
 def _told(top: int, below: int) -> str:
-    return f"{top} of {below} ({percent(top / below)}; {_interval(top, below)})" if below else "0"
+    if not below:
+        return "0"
+    low, high = _interval(top, below)
+    return say(
+        "{top} of {below} ({share}; {low} to {high})",
+        top=top,
+        below=below,
+        share=percent(top / below),
+        low=low,
+        high=high,
+    )
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
+    """Write how often there was each of some kinds, which go by their own names."""
     return ", ".join(f"{name}: {number}" for name, number in counts.items() if number) or "–"
+
+
+def _outcomes(counts: Mapping[Any, int]) -> str:
+    """Write how often each thing happened, in words."""
+    return _counts({say(name): number for name, number in counts.items()})
 
 
 def _section(name: str, title: str, *blocks: Block) -> Section:
@@ -145,22 +171,24 @@ def _pairing(lines: Sequence[Line]) -> tuple[Section, ...]:
     found = {name: pairing.sum_up(t) for name, t in _by_endpoint(lines, pairing.Trial).items()}
     said = tuple(sentence for name, rows in found.items() for sentence in _pairing_said(name, rows))
     return (
-        _section("answer", "The answer", Bullets(said), _overview(found)),
-        _section("kinds", "Kind by kind", *(_pairing_grid(n, r) for n, r in found.items())),
-        _section("meaning", "What it means", Bullets(_PAIRING_MEANS)),
+        _section("answer", say("The answer"), Bullets(said), _overview(found)),
+        _section("kinds", say("Kind by kind"), *(_pairing_grid(n, r) for n, r in found.items())),
+        _section("meaning", say("What it means"), Bullets(tuple(map(say, _PAIRING_MEANS)))),
     )
 
 
 _PAIRING_MEANS = (
-    "An endpoint that refuses a wrong history tells you of a mistake in your loop at once.",
-    "One that accepts it leaves the mistake to the model: it may mix results up, or ask again.",
-    (
+    mark("An endpoint that refuses a wrong history tells you of a mistake in your loop at once."),
+    mark(
+        "One that accepts it leaves the mistake to the model: it may mix results up, or ask again."
+    ),
+    mark(
         "Where the assistant message is left out, the model does not see that it asked already. A "
         "model that then asks for the same call again can go round for ever: keep every assistant "
         "message in the history, with its ids, as it came."
     ),
-    "Answer every id, in any order, right after the calls: that history is right everywhere.",
-    (
+    mark("Answer every id, in any order, right after the calls: that history is right everywhere."),
+    mark(
         "The wrong histories are sent as they are. What a profile changes (the form of ids, the name "
         "on a tool message, null or empty content) is changed in right and wrong ones alike."
     ),
@@ -171,22 +199,33 @@ def _pairing_said(name: str, rows: Sequence[pairing.Row]) -> Iterator[str]:
     known = [row for row in rows if row.variant not in ("open", "right") and row.known]
     right = next((row for row in rows if row.variant == "right"), None)
     if right is None or not known:
-        yield f"{name}: the questions themselves got no answer; nothing is known."
+        yield say("{where}: the questions themselves got no answer; nothing is known.", where=name)
         return
     if right.verdict != "accepted":
-        yield (
-            f"{name} does not accept the right exchange ({right.verdict}, {right.accepted} of "
-            f"{right.known}): {right.example}"
+        yield say(
+            "{where} does not accept the right exchange ({verdict}, {accepted} of {n}): {example}",
+            where=name,
+            verdict=say(right.verdict),
+            accepted=right.accepted,
+            n=right.known,
+            example=right.example,
         )
-    told = [_verdict_part(known, verdict) for verdict in ("refused", "accepted", "mixed")]
-    yield f"{name}: " + "; ".join(filter(None, told)) + f". n = {min(r.known for r in known)} each."
+    told = say("; ").join(filter(None, (_verdict_part(known, verdict) for verdict in _VERDICTS)))
+    least = min(row.known for row in known)
+    yield say("{where}: {told}. n = {n} each.", where=name, told=told, n=least)
     yield from _again_said(name, rows)
+
+
+_VERDICTS = {
+    "refused": mark("refuses {kinds}"),
+    "accepted": mark("accepts without a word {kinds}"),
+    "mixed": mark("sometimes takes {kinds}"),
+}
 
 
 def _verdict_part(rows: Sequence[pairing.Row], verdict: str) -> str:
     kinds = [row.variant for row in rows if row.verdict == verdict]
-    words = {"refused": "refuses", "accepted": "accepts without a word", "mixed": "sometimes takes"}
-    return f"{words[verdict]} {', '.join(kinds)}" if kinds else ""
+    return say(_VERDICTS[verdict], kinds=", ".join(kinds)) if kinds else ""
 
 
 def _again_said(name: str, rows: Sequence[pairing.Row]) -> Iterator[str]:
@@ -194,11 +233,20 @@ def _again_said(name: str, rows: Sequence[pairing.Row]) -> Iterator[str]:
         if row.variant == "no_assistant" and row.accepted:
             right = next(r for r in rows if r.variant == "right")
             again, before = (r.counts.get("asked_again", 0) for r in (row, right))
-            yield (
-                f"{name}, assistant message left out: asks for the same call again in "
-                f"{_told(again, row.accepted)}; after a right exchange in "
-                f"{_told(before, right.accepted)}."
+            yield say(
+                "{where}, assistant message left out: asks for the same call again in {again}; after "
+                "a right exchange in {before}.",
+                where=name,
+                again=_told(again, row.accepted),
+                before=_told(before, right.accepted),
             )
+            if in_text := row.counts.get("asked_in_text", 0):
+                yield say(
+                    "{where}, assistant message left out: writes the same call into the text, where "
+                    "no loop looks for it, in {told}.",
+                    where=name,
+                    told=_told(in_text, row.accepted),
+                )
 
 
 def _overview(found: Mapping[str, Sequence[pairing.Row]]) -> Grid:
@@ -207,7 +255,8 @@ def _overview(found: Mapping[str, Sequence[pairing.Row]]) -> Grid:
         (Cell(name), *(_verdict_cell(_row(own, kind)) for kind in kinds))
         for name, own in found.items()
     )
-    return Grid("What each endpoint does with each kind of exchange", ("endpoint", *kinds), rows)
+    caption = say("What each endpoint does with each kind of exchange")
+    return Grid(caption, (say("endpoint"), *kinds), rows)
 
 
 def _row(rows: Sequence[pairing.Row], kind: str) -> pairing.Row | None:
@@ -215,22 +264,25 @@ def _row(rows: Sequence[pairing.Row], kind: str) -> pairing.Row | None:
 
 
 def _verdict_cell(row: pairing.Row | None) -> Cell:
-    return Cell("–") if row is None else Cell(row.verdict, f"n = {row.known}")
+    return Cell("–") if row is None else Cell(say(row.verdict), f"n = {row.known}")
 
 
 def _pairing_grid(name: str, rows: Sequence[pairing.Row]) -> Grid:
-    header = ("exchange", "n", "accepted", "status and code", "what then happened", "in its words")
+    header = (
+        *(say("exchange"), "n", say("accepted"), say("status and code")),
+        *(say("what then happened"), say("in its words")),
+    )
     return Grid(name, header, tuple(map(_pairing_row, rows)))
 
 
 def _pairing_row(row: pairing.Row) -> tuple[Cell, ...]:
     status = _counts(row.statuses) + (f"; {_counts(row.codes)}" if row.codes else "")
     return (
-        Cell(row.variant, KINDS.get(row.variant, "")),
+        Cell(row.variant, say(KINDS.get(row.variant, ""))),
         Cell(str(row.known), sort=row.known),
         share(row.accepted, row.known),
         Cell(status),
-        Cell(_counts(row.counts).replace("_", " ")),
+        Cell(_outcomes({name.replace("_", " "): n for name, n in row.counts.items()})),
         Cell(row.example),
     )
 
@@ -243,45 +295,60 @@ def _choice(lines: Sequence[Line]) -> tuple[Section, ...]:
     found = {name: tool_choice.sum_up(own) for name, own in trials.items()}
     said = tuple(_choice_said(name, rows) for name, rows in found.items())
     return (
-        _section("answer", "The answer", Bullets(said)),
-        _section("settings", "Setting by setting", *(_choice_grid(n, r) for n, r in found.items())),
-        _section("meaning", "What it means", Bullets(_CHOICE_MEANS)),
+        _section("answer", say("The answer"), Bullets(said)),
+        _section(
+            "settings", say("Setting by setting"), *(_choice_grid(n, r) for n, r in found.items())
+        ),
+        _section("meaning", say("What it means"), Bullets(tuple(map(say, _CHOICE_MEANS)))),
     )
 
 
 _CHOICE_MEANS = (
-    (
+    mark(
         "Honoured is worth something only where the model, left alone, does otherwise: the column "
         "'turned' counts the questions where it did, and of them those where the setting was heard."
     ),
-    "Can't tell: the model did of itself what the setting wants, on every question.",
-    (
+    mark("Can't tell: the model did of itself what the setting wants, on every question."),
+    mark(
         "Where a setting is ignored without a word, a loop that relies on it breaks in silence: check "
         "the calls that come back. Where it is refused, don't send it; the refusal is in the table."
     ),
-    (
+    mark(
         "A call in the text is no call for whoever reads tool_calls: the reader's level rescue "
         "(native@rescue) and the ReAct driver see it."
     ),
-    "The comparison always sends tool_choice auto.",
+    mark("The comparison always sends tool_choice auto."),
 )
 
 
 def _choice_said(name: str, rows: Sequence[tool_choice.Row]) -> str:
     parts = [
-        f"{row.setting} {row.verdict} ({row.turned} of {row.telling} turned, n = {row.known})"
+        say(
+            "{setting} {verdict} ({turned} of {telling} turned, n = {n})",
+            setting=_name_setting(row.setting),
+            verdict=say(row.verdict),
+            turned=row.turned,
+            telling=row.telling,
+            n=row.known,
+        )
         for row in rows
         if tool_choice.SETTINGS[row.setting].against is not None
     ]
-    texts = sum(row.in_text for row in rows)
-    tail = f" {texts} calls stood in the text instead of tool_calls." if texts else ""
-    return f"{name}: {'; '.join(parts)}.{tail}"
+    text = say("{where}: {told}.", where=name, told=say("; ").join(parts))
+    in_text = sum(row.in_text for row in rows)
+    if in_text:
+        text += say(" {n} calls stood in the text instead of tool_calls.", n=in_text)
+    return text
+
+
+def _name_setting(name: str) -> str:
+    return say(name) if name in _NAMED else name
 
 
 def _choice_grid(name: str, rows: Sequence[tool_choice.Row]) -> Grid:
     header = (
-        *("setting", "n", "verdict", "honoured", "ignored", "refused"),
-        *("turned", "called", "call in the text", "what was refused"),
+        *(say("setting"), "n", say("verdict"), say("honoured"), say("ignored"), say("refused")),
+        *(say("turned"), say("called"), say("call in the text"), say("what was refused")),
     )
     return Grid(name, header, tuple(map(_choice_row, rows)))
 
@@ -292,9 +359,9 @@ def _choice_row(row: tool_choice.Row) -> tuple[Cell, ...]:
     shares = [Cell("–"), Cell("–")] if free else [share(top, row.known) for top in counts[:2]]
     answered = row.known - counts[2]
     return (
-        Cell(row.setting, WANTED[row.setting]),
+        Cell(_name_setting(row.setting), say(WANTED[row.setting])),
         Cell(str(row.known), sort=row.known),
-        Cell(row.verdict),
+        Cell(say(row.verdict)),
         *shares,
         share(counts[2], row.known),
         Cell("–") if free else share(row.turned, row.telling),
@@ -312,26 +379,26 @@ def _streaming(lines: Sequence[Line]) -> tuple[Section, ...]:
     found = {name: streaming.sum_up(own) for name, own in trials.items()}
     said = tuple(_streaming_said(name, rows) for name, rows in found.items())
     return (
-        _section("answer", "The answer", Bullets(said)),
-        _section("ways", "Way by way", *(_streaming_grid(n, r) for n, r in found.items())),
-        _section("meaning", "What it means", Bullets(_STREAMING_MEANS)),
+        _section("answer", say("The answer"), Bullets(said)),
+        _section("ways", say("Way by way"), *(_streaming_grid(n, r) for n, r in found.items())),
+        _section("meaning", say("What it means"), Bullets(tuple(map(say, _STREAMING_MEANS)))),
     )
 
 
 _STREAMING_MEANS = (
-    (
+    mark(
         "Two answers are equal if text, reasoning, calls (names and arguments) and finish reason are; "
         "ids are made up anew and left out. Each is held against the plain answer to its question."
     ),
-    (
+    mark(
         "Plain once more is the control: what differs there differs without any stream. Only a "
         "streamed answer that differs more often than that is the stream's doing."
     ),
-    (
+    mark(
         "The order of the three turns from question to question, so that none always meets a warm "
         "prompt cache."
     ),
-    (
+    mark(
         "Times are medians, in seconds, from the request on; with several questions at a time they "
         "hold waiting too. They are the recorded ones where the run is a replay."
     ),
@@ -342,29 +409,36 @@ def _streaming_said(name: str, rows: Sequence[streaming.Row]) -> str:
     own = {row.way: row for row in rows}
     streamed, again = own.get("streamed"), own.get("again")
     if streamed is None or again is None or not streamed.compared:
-        what = streamed.example if streamed is not None and streamed.example else "no answer"
-        return f"{name}: nothing to compare ({what})."
-    text = (
-        f"{name}: streamed equals plain in {_told(streamed.equal, streamed.compared)} pairs; plain "
-        f"once more in {_told(again.equal, again.compared)}."
+        what = streamed.example if streamed is not None else ""
+        text = mark("{where}: nothing to compare ({what}).")
+        return say(text, where=name, what=what or say("no answer"))
+    text = say(
+        "{where}: streamed equals plain in {equal} pairs; plain once more in {again}.",
+        where=name,
+        equal=_told(streamed.equal, streamed.compared),
+        again=_told(again.equal, again.compared),
     )
     return text + _times_said(own)
 
 
 def _times_said(own: Mapping[streaming.Way, streaming.Row]) -> str:
-    first = own["streamed"].first_token
-    totals = f"{_seconds(own['streamed'].seconds)} streamed, {_seconds(own['plain'].seconds)} plain"
-    return f" First token after {_seconds(first)}; whole answer {totals}."
+    return say(
+        " First token after {first}; whole answer {streamed} streamed, {plain} plain.",
+        first=_seconds(own["streamed"].first_token),
+        streamed=_seconds(own["streamed"].seconds),
+        plain=_seconds(own["plain"].seconds),
+    )
 
 
 def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f} s"
+    return "–" if value is None else say("{seconds} s", seconds=f"{value:.2f}")
 
 
 def _streaming_grid(name: str, rows: Sequence[streaming.Row]) -> Grid:
     header = (
-        *("way", "n", "answered", "equal to plain", "differs in", "tells its tokens"),
-        *("counts other tokens", "first token", "whole answer", "what was refused"),
+        *(say("way"), "n", say("answered"), say("equal to plain"), say("differs in")),
+        *(say("tells its tokens"), say("counts other tokens"), say("first token")),
+        *(say("whole answer"), say("what was refused")),
     )
     return Grid(name, header, tuple(map(_streaming_row, rows)))
 
@@ -373,11 +447,11 @@ def _streaming_row(row: streaming.Row) -> tuple[Cell, ...]:
     first = row.way == "plain"
     failed = {name: number for name, number in row.counts.items() if name != "answered"}
     return (
-        Cell(_WAYS[row.way]),
+        Cell(say(_WAYS[row.way])),
         Cell(str(row.trials), sort=row.trials),
-        Cell(str(row.answered), _counts(failed) if failed else ""),
+        Cell(str(row.answered), _outcomes(failed) if failed else ""),
         Cell("–") if first else share(row.equal, row.compared),
-        Cell("–" if first else _counts(row.parts)),
+        Cell("–" if first else _outcomes(row.parts)),
         share(row.metered, row.answered),
         Cell("–") if first else share(row.counts_differ, row.compared),
         Cell(_seconds(row.first_token), sort=row.first_token),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.status import FOUND, OK
+from bench.texts import say
 from bench.types import WorkbenchError
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ def summarize(found: "Calibration") -> str:
     from bench.calibrate.findings import SIMULATED, limits  # noqa: PLC0415 (scipy takes time to load)
 
     account = found.account
-    lines = [SIMULATED, f"{account.damaged:,} damaged replies of {account.replies:,}"]
+    counts = {"damaged": f"{account.damaged:,}", "replies": f"{account.replies:,}"}
+    lines = [say(SIMULATED), say("{damaged} damaged replies of {replies}", **counts)]
     lines += [f"{'ok ' if one.kept else 'NOT'} {one.what}: {one.told}" for one in limits(found)]
     return "\n".join([*lines, *account.examples[:5]])

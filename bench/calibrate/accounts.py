@@ -19,12 +19,14 @@ from bench.loop import DEFAULT_BUDGET, solve
 from bench.run import bundled_toolbox
 from bench.scoring import Score, score
 from bench.tasks import load_tasks
+from bench.texts import mark
 from bench.types import Driver, Episode, Task, Turn
 from parsers import LEVELS, Level, Tool
 
 WAYS = ("react", "native", "react@strict", "native@strict", "react@rescue", "native@rescue")
 _TOLD = 20
 """Differences that are written out."""
+_WHOLE = mark("left whole")
 
 
 @dataclass(slots=True)
@@ -125,7 +127,7 @@ def _count_damage(account: Account, ledger: Mapping[EpisodeName, Sequence[Entry]
         account.replies += len(entries)
         for entry in entries:
             account.damaged += bool(entry.damage)
-            account.kinds[f"{way.partition('@')[0]}: {entry.damage or 'left whole'}"] += 1
+            account.kinds[f"{way.partition('@')[0]}: {entry.damage or _WHOLE}"] += 1
 
 
 # ---------------------------------------------------------------- reply by reply

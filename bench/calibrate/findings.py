@@ -9,10 +9,11 @@ from typing import Any
 
 from bench.calibrate.accounts import Account
 from bench.calibrate.intervals import CONDITIONS, RUNS, Coverage, Runs, Share, told_beforehand
+from bench.texts import mark, say
 from bench.types import WorkbenchError
 
 FORMAT = 1
-SIMULATED = (
+SIMULATED = mark(
     "Simulated: no model said any of this. Replies were damaged on purpose and scores were drawn "
     "by lot, to see how far the workbench's own counts and statistics can be trusted."
 )
@@ -43,26 +44,36 @@ class Limit:
 def limits(found: Calibration) -> Iterator[Limit]:
     """Yield what must hold, and whether it does, within two Monte-Carlo errors."""
     account = found.account
-    told = f"{sum(account.wrong.values())} differences in {account.checks:,} comparisons"
-    yield Limit("what is counted is what was injected", told, account.exact)
+    told = say(
+        "{wrong} differences in {checks} comparisons",
+        wrong=sum(account.wrong.values()),
+        checks=f"{account.checks:,}",
+    )
+    yield Limit(say("what is counted is what was injected"), told, account.exact)
     for condition, coverage in zip(CONDITIONS, found.coverage, strict=True):
         if condition.strict:
-            name = condition.name
-            yield _within(f"{name}: 95 % intervals hold", coverage.wide, 0.925, 0.975)
-            yield _within(f"{name}: false alarms", coverage.alarms, 0.0, 0.06)
+            size = say(condition.name)
+            yield _within(
+                say("{size}: 95 % intervals hold", size=size), coverage.wide, 0.925, 0.975
+            )
+            yield _within(say("{size}: false alarms", size=size), coverage.alarms, 0.0, 0.06)
     for condition, runs in zip(RUNS, found.runs, strict=True):
         if condition.strict:
-            name, least = condition.name, told_beforehand(condition.world) * 100
-            yield _within(f"{name}: a difference of {least:.0f} points found", runs.found, 0.8, 1.0)
-            yield _within(f"{name}: any planned false alarm", runs.alarms, 0.0, 0.06)
+            size, least = say(condition.name), f"{told_beforehand(condition.world) * 100:.0f}"
+            what = say("{size}: a difference of {points} points found", size=size, points=least)
+            yield _within(what, runs.found, 0.8, 1.0)
+            what = say("{size}: any planned false alarm", size=size)
+            yield _within(what, runs.alarms, 0.0, 0.06)
 
 
 def _within(what: str, share: Share, low: float, high: float) -> Limit:
     kept = share.of > 0 and low - 2 * share.error <= share.value <= high + 2 * share.error
-    bounds = f"{low * 100:g} to {high * 100:g} %"
-    if not low or high == 1:
-        bounds = f"at least {low * 100:g} %" if low else f"at most {high * 100:g} %"
-    return Limit(what, f"{say_share(share)}; must be {bounds}", kept)
+    told = {"share": say_share(share), "low": f"{low * 100:g}", "high": f"{high * 100:g}"}
+    if not low:
+        return Limit(what, say("{share}; must be at most {high} %", **told), kept)
+    if high == 1:
+        return Limit(what, say("{share}; must be at least {low} %", **told), kept)
+    return Limit(what, say("{share}; must be {low} to {high} %", **told), kept)
 
 
 def say_share(share: Share) -> str:

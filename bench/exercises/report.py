@@ -13,7 +13,7 @@ from bench import tables
 from bench.exercises.marks import Marks, mark
 from bench.exercises.measures import COLUMN, EXERCISES, Exercise
 from bench.exercises.tasks import PREFIX, list_drills
-from bench.findings import name_way, percent, points
+from bench.findings import minus, name_way, percent, points, tell_note
 from bench.records import RunFolder, episode_from_json
 from bench.report import (
     Block,
@@ -28,9 +28,11 @@ from bench.report import (
     manifest_section,
     write_document,
 )
+from bench.report.cells import of, rate_cell, span
 from bench.show import printable
 from bench.stats import Difference
 from bench.tables import Line, Measure, Rate
+from bench.texts import say
 from bench.types import WorkbenchError
 
 EXAMPLES = 3
@@ -108,35 +110,41 @@ def summarize(found: Found) -> str:
 def compose(found: Found) -> Document:
     """Lay a run's report out: one section an exercise, the manifest last."""
     exercises = found.exercises
-    title = exercises[0].title if len(exercises) == 1 else "The exercises of the field"
+    alone = len(exercises) == 1
+    title = say(exercises[0].title) if alone else say("The exercises of the field")
     models = sorted(set(map(str, found.frame["model"])))
-    about = f"{', '.join(models)}: {len(found.lines)} episodes, run {found.name}"
+    about = say(
+        "{models}: {n} episodes, run {name}",
+        models=", ".join(models),
+        n=len(found.lines),
+        name=found.name,
+    )
     sections = [_section(found, exercise) for exercise in exercises]
-    notes = tuple(str(note) for note in found.manifest.get("notes") or ())
+    notes = tuple(tell_note(str(note)) for note in found.manifest.get("notes") or ())
     blocks: tuple[Block, ...] = (*asked(found.manifest), *([Bullets(notes)] if notes else []))
+    method = Bullets(tuple(_method()))
     last = [
-        Section("words", "Method", "How it is counted", (Bullets(_WORDS),)),
-        Section("asked", "Asked", "Who was asked", blocks),
+        Section("words", say("Method"), say("How it is counted"), (method,)),
+        Section("asked", say("Asked"), say("Who was asked"), blocks),
         manifest_section(found.manifest),
     ]
     return Document(title, about, (*sections, *last))
 
 
-_WORDS = (
-    (
+def _method() -> Iterator[str]:
+    yield say(
         "n is the number of units: one question in both languages. Each share stands with its count, "
         "its denominator and its 95 % interval in percent: Wilson where a unit has one observation, "
         "Clopper-Pearson for none and all, else a BCa bootstrap over units."
-    ),
-    (
+    )
+    yield say(
         "The difference is the mean over units of the first way minus the second, in points. Every "
         "comparison here is exploratory; under 15 units only counts are told."
-    ),
-    (
+    )
+    yield say(
         "A task that an endpoint's failure or the recording's end cut short in one way counts in no "
         "way, but for the parse measures."
-    ),
-)
+    )
 
 
 def _rows(found: Found, exercise: Exercise) -> Any:
@@ -147,11 +155,11 @@ def _section(found: Found, exercise: Exercise) -> Section:
     rows = _rows(found, exercise)
     blocks: list[Block] = [Prose(text, strong=True) for text in open_with(exercise, rows)]
     blocks += [Prose(text) for text in _compared(exercise, rows)]
-    blocks.append(Prose(exercise.about))
+    blocks.append(Prose(say(exercise.about)))
     blocks += [_grid(exercise, name, own) for name, own in rows.groupby("endpoint")]
-    blocks += [Bullets(exercise.meaning)] if exercise.meaning else []
+    blocks += [Bullets(tuple(map(say, exercise.meaning)))] if exercise.meaning else []
     blocks += _quotes(found, exercise)
-    return Section(exercise.name, exercise.name, exercise.title, tuple(blocks))
+    return Section(exercise.name, exercise.name, say(exercise.title), tuple(blocks))
 
 
 def open_with(exercise: Exercise, rows: Any) -> list[str]:
@@ -162,11 +170,18 @@ def open_with(exercise: Exercise, rows: Any) -> list[str]:
 def _open(exercise: Exercise, endpoint: str, rows: Any) -> str:
     units = tables.scope(rows, "kept")["pair"].nunique()
     ways = {arm: own for (_, arm), own in tables.arms(rows).items()}
-    told = [
-        f"{measure.label}: {', '.join(_told(arm, own, measure) for arm, own in ways.items())}"
-        for measure in exercise.measures[: exercise.headlines]
-    ]
-    return f"{endpoint}, n = {units} questions in two languages; {'; '.join(told)}."
+    told = [_tell(measure, ways) for measure in exercise.measures[: exercise.headlines]]
+    return say(
+        "{where}, n = {n} questions in two languages; {told}.",
+        where=endpoint,
+        n=units,
+        told=say("; ").join(told),
+    )
+
+
+def _tell(measure: Measure, ways: Mapping[str, Any]) -> str:
+    told = say(", ").join(_told(arm, own, measure) for arm, own in ways.items())
+    return say("{measure}: {told}", measure=say(measure.label), told=told)
 
 
 def _compared(exercise: Exercise, rows: Any) -> Iterator[str]:
@@ -180,57 +195,83 @@ def _compared(exercise: Exercise, rows: Any) -> Iterator[str]:
         d = tables.compare(ways[first], ways[second], measure)
         if not d.units:
             continue
-        names = f"{name_way(first)} minus {name_way(second)}"
-        text = f"{endpoint}, {measure.label}: {names} is {points(d.estimate)} points"
-        if d.interval is None:
-            yield f"{text}; {name_way(first)} is higher in {d.higher} of {d.units} units, lower in {d.lower}."
-        else:
-            span = f"{points(d.interval.low)} to {points(d.interval.high)}"
-            yield f"{text}, 95 % interval {span}, over {d.units} units."
+        told = {
+            "where": endpoint,
+            "measure": say(measure.label),
+            "names": minus(first, second),
+            "points": points(d.estimate),
+        }
+        yield _tell_apart(told, d, name_way(first))
+
+
+def _tell_apart(told: Mapping[str, Any], d: Difference, way: str) -> str:
+    if d.interval is None:
+        return say(
+            "{where}, {measure}: {names} is {points} points; {way} is higher in {higher} of {units} "
+            "units, lower in {lower}.",
+            **told,
+            way=way,
+            higher=d.higher,
+            lower=d.lower,
+            units=d.units,
+        )
+    return say(
+        "{where}, {measure}: {names} is {points} points, 95 % interval {low} to {high}, over {units} "
+        "units.",
+        **told,
+        low=points(d.interval.low),
+        high=points(d.interval.high),
+        units=d.units,
+    )
 
 
 def _told(arm: str, rows: Any, measure: Measure) -> str:
     rate = tables.rate(rows, measure)
-    if rate.value is None:
-        return f"{name_way(arm)} – (0 of 0)"
-    return f"{name_way(arm)} {percent(rate.value)} ({_counted(rate)})"
+    share = "–" if rate.value is None else percent(rate.value)
+    return say("{way} {share} ({count})", way=name_way(arm), share=share, count=_counted(rate))
 
 
 def _counted(rate: Rate) -> str:
-    text = f"{rate.top} of {rate.below}"
+    if rate.value is None:
+        return of(0, 0)
+    count = of(rate.top, rate.below)
     if rate.interval is None:
-        return text
-    return f"{text}; 95 % interval {rate.interval.low * 100:.1f} to {rate.interval.high * 100:.1f}"
+        return count
+    return say(
+        "{count}; 95 % interval {low} to {high}",
+        count=count,
+        low=f"{rate.interval.low * 100:.1f}",
+        high=f"{rate.interval.high * 100:.1f}",
+    )
 
 
 def _grid(exercise: Exercise, endpoint: str, rows: Any) -> Grid:
     ways = {arm: own for (_, arm), own in tables.arms(rows).items()}
-    header = ["measure", *map(name_way, ways)]
+    header = [say("measure"), *map(name_way, ways)]
     first, second = (*ways, "", "")[:2]
     if len(ways) == 2:
-        header.append(f"{name_way(first)} minus {name_way(second)}")
+        header.append(minus(first, second))
     lines = []
     for measure in exercise.measures:
-        cells = [Cell(measure.label, measure.meaning)]
-        cells += [_rate_cell(tables.rate(own, measure)) for own in ways.values()]
+        cells = [Cell(say(measure.label), say(measure.meaning))]
+        cells += [rate_cell(tables.rate(own, measure)) for own in ways.values()]
         if len(ways) == 2:
             cells.append(_difference_cell(tables.compare(ways[first], ways[second], measure)))
         lines.append(tuple(cells))
     return Grid(str(endpoint), tuple(header), tuple(lines))
 
 
-def _rate_cell(rate: Rate) -> Cell:
-    if rate.value is None:
-        return Cell("–", "0 of 0")
-    return Cell(percent(rate.value), _counted(rate).replace("95 % interval ", ""), rate.value)
-
-
 def _difference_cell(d: Difference) -> Cell:
     if not d.units:
-        return Cell("–", "no unit has both")
-    note = f"{d.units} units; higher in {d.higher}, lower in {d.lower}"
+        return Cell("–", say("no unit has both"))
+    note = say(
+        "{n} units; higher in {higher}, lower in {lower}",
+        n=d.units,
+        higher=d.higher,
+        lower=d.lower,
+    )
     if d.interval is not None:
-        note += f"; {points(d.interval.low)} to {points(d.interval.high)}"
+        note += f"; {span(points(d.interval.low), points(d.interval.high))}"
     return Cell(points(d.estimate), note, d.estimate)
 
 
@@ -243,7 +284,8 @@ def _quotes(found: Found, exercise: Exercise) -> Iterator[Block]:
             if line["category"] == PREFIX + exercise.name and found.marks[_key(line)].get(name)
         ]
         for line in chosen[:: max(1, len(chosen) // EXAMPLES)][:EXAMPLES]:
-            yield _quote(line, f"{name.replace('_', ' ')}: {len(chosen)} in all")
+            kind = say(name.replace("_", " "))
+            yield _quote(line, say("{kind}: {n} in all", kind=kind, n=len(chosen)))
 
 
 def _quote(line: Line, about: str) -> Quote:
@@ -251,7 +293,8 @@ def _quote(line: Line, about: str) -> Quote:
     title = f"{line['task_id']}, {line['endpoint']}, {name_way(tables.arm_label(line))}"
     readings = [turn.get("reading") or {} for turn in line.get("turns") or ()]
     final = str(readings[-1].get("final") or "") if readings else ""
-    said = final or f"(no final answer; ended with {line['stop']})"
+    said = final or say("(no final answer; ended with {stop})", stop=line["stop"])
     results = [r["content"] for turn in line.get("turns") or () for r in turn.get("results") or ()]
-    told = [f"Question: {drill.task.question}", *(f"Result: {text}" for text in results), said]
-    return Quote(title, about, "\n".join(told), folded=True)
+    told = [say("Question: {said}", said=drill.task.question)]
+    told += [say("Result: {said}", said=text) for text in results]
+    return Quote(title, about, "\n".join((*told, said)), folded=True)

@@ -4,6 +4,7 @@ A comparison (`bench.compare`) with two descriptions, `old` and `new`. Tools tha
 tool's name run its function and bring its tasks; others answer from their file's canned results.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def run_ab(old: str, new: str, values: Mapping[str, Any], order: Order) -> int:
         tell(f"{old} and {new} tell the same tools in the same words; nobody need be asked")
         return OK
     rest = {name: value for name, value in values.items() if name not in ("tasks", "tools")}
-    return compare(rest, order, kind_of(pair))
+    return compare(rest, order, kind_of(pair, tasks))
 
 
 def read_pair(old: Path, new: Path, tasks: Path | None = None) -> Pair:
@@ -130,16 +131,16 @@ def _fits(task: Task, offered: set[str], bundled: set[str], toolset: set[str]) -
 # ---------------------------------------------------------------- the run
 
 
-def kind_of(pair: Pair) -> Kind:
-    """Return what a run of this pair has of its own."""
+def kind_of(pair: Pair, tasks: str | None = None) -> Kind:
+    """Return what a run of this pair has of its own; `tasks`: the file of its tasks."""
 
     def plan(choice: Choice, order: Order) -> Plan:
         chosen = replace(choice, variant=VERSIONS)
         tasks, toolbox_for = pair.tasks, pair.toolbox_for
         return make_plan(chosen, order, experiment="ab", tasks=tasks, toolbox_for=toolbox_for)
 
-    command = f"ab {pair.paths[0]} {pair.paths[1]}"
-    return Kind("ab", plan, end, lambda _: _describe(pair), command)
+    words = ["ab", *map(str, pair.paths), *(["--tasks", tasks] if tasks else [])]
+    return Kind("ab", plan, end, lambda _: _describe(pair), shlex.join(words))
 
 
 def _describe(pair: Pair) -> dict[str, Any]:

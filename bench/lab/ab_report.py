@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import stats, tables
-from bench.findings import name_way, percent, points, probability
+from bench.findings import explain_note, name_way, percent, points, probability
 from bench.lab.charts import draw_effects
 from bench.lab.effects import MEASURES, Effect
 from bench.lab.report import (
@@ -20,6 +20,7 @@ from bench.lab.report import (
     category_section,
     confusion_section,
     find_out,
+    lay_notes,
     left_out_section,
     make_section,
     measure_sections,
@@ -41,9 +42,11 @@ from bench.report import (
     manifest_section,
     write_document,
 )
+from bench.report.cells import of
 from bench.scoring import NONE
 from bench.show import printable
 from bench.status import FOUND, OK, UNSURE
+from bench.texts import mark, say
 
 OLD, NEW = "old", "new"
 Word = Literal["better", "worse", "no worse", "not enough data"]
@@ -117,7 +120,7 @@ def summarize_ab(found: Findings) -> str:
     told = [*scripted, headline(found), *_tell_ways(found)]
     changed = list_changed(found)[:_LISTED]
     rows = [(name_way(r.way), r.category, r.counts, r.question[:_WIDE]) for r in changed]
-    head = ("driver", "category", "old → new", "question")
+    head = (say("driver"), say("category"), "old → new", say("question"))
     text = "\n".join(told) + ("\n\n" + align([head, *rows]) if rows else "")
     return printable(text.replace("\u00a0", " "))
 
@@ -126,35 +129,54 @@ def headline(found: Findings) -> str:
     """Say which version is better."""
     match judge(found).word:
         case "better":
-            return "The new descriptions are better."
+            return say("The new descriptions are better.")
         case "worse":
-            return "The new descriptions are worse."
+            return say("The new descriptions are worse.")
         case "no worse":
-            return (
-                f"The new descriptions are no worse: a loss of {stats.MARGIN * 100:g} points of task "
-                "success or more is excluded."
+            return say(
+                "The new descriptions are no worse: a loss of {margin} points of task success or more "
+                "is excluded.",
+                margin=_margin(),
             )
         case "not enough data":
-            return "Not enough data to say which descriptions are better."
+            return say("Not enough data to say which descriptions are better.")
+
+
+def _margin() -> str:
+    return f"{stats.MARGIN * 100:g}"
 
 
 def _tell_ways(found: Findings) -> Iterator[str]:
     for (endpoint, way), word in judge(found).by_way.items():
         effects = [found.find(endpoint, way, NEW, measure) for measure in MEASURES[:2]]
-        told = "; ".join(_tell_effect(effect) for effect in effects if effect is not None)
-        yield f"{endpoint}, {name_way(way)}: {word}; {told}."
+        told = say("; ").join(_tell_effect(effect) for effect in effects if effect is not None)
+        text = mark("{where}, {way}: {word}; {told}.")
+        yield say(text, where=endpoint, way=name_way(way), word=say(word), told=told)
 
 
 def _tell_effect(effect: Effect) -> str:
     d = effect.difference
-    rates = " → ".join(
-        f"{percent(rate.value)} ({rate.top} of {rate.below})" for rate in (effect.base, effect.told)
-    )
-    text = f"{effect.measure.label} {rates}, {points(d.estimate)} points"
+    told = {
+        "measure": say(effect.measure.label),
+        "rates": " → ".join(_tell_rate(rate) for rate in (effect.base, effect.told)),
+        "points": points(d.estimate),
+    }
     if d.interval is None:
-        return f"{text} ({d.note or 'no interval'})"
-    between = f"{points(d.interval.low)} to {points(d.interval.high)}"
-    return f"{text} (95 % {between}; {d.units} units; p {probability(effect.p)})"
+        note = explain_note(d) or say("no interval")
+        return say("{measure} {rates}, {points} points ({note})", **told, note=note)
+    return say(
+        "{measure} {rates}, {points} points (95 % {low} to {high}; {units} units; p {p})",
+        **told,
+        low=points(d.interval.low),
+        high=points(d.interval.high),
+        units=d.units,
+        p=probability(effect.p),
+    )
+
+
+def _tell_rate(rate: tables.Rate) -> str:
+    text = mark("{share} ({top} of {below})")
+    return say(text, share=percent(rate.value), top=rate.top, below=rate.below)
 
 
 # ---------------------------------------------------------------- which questions
@@ -178,7 +200,7 @@ class Changed:
     @property
     def counts(self) -> str:
         """Write how often each version solved it."""
-        return f"{self.old} → {self.new} of {self.of}"
+        return say("{old} → {new} of {of}", old=self.old, new=self.new, of=self.of)
 
 
 def list_changed(found: Findings) -> list[Changed]:
@@ -214,7 +236,7 @@ def _changed(found: Findings, endpoint: str, way: str) -> Iterator[Changed]:
 def _tell_picks(rows: Any) -> str:
     pairs = Counter(tuple(pair) for listed in rows["pairs"] for pair in listed)
     wrong = [f"{w} → {p}" for w, p in pairs if w != p]
-    return ", ".join(wrong[:3]) or "right tools"
+    return ", ".join(wrong[:3]) or say("right tools")
 
 
 # ---------------------------------------------------------------- the report
@@ -231,37 +253,42 @@ def compose(found: Findings) -> Document:
         category_section(found),
         confusion_section(found),
         left_out_section(found),
-        method_section(found, _METHOD),
+        method_section(found, tuple(_method())),
         manifest_section({k: v for k, v in found.manifest.items() if k != "versions"}),
     )
     models = sorted({str(name) for name in found.frame["model"]})
-    about = f"{', '.join(models)}: {len(found.frame)} episodes, run {found.name}"
-    return Document("Which descriptions are better, the old or the new?", about, sections)
+    about = say(
+        "{models}: {n} episodes, run {name}",
+        models=", ".join(models),
+        n=len(found.frame),
+        name=found.name,
+    )
+    return Document(say("Which descriptions are better, the old or the new?"), about, sections)
 
 
-_METHOD = (
-    (
+def _method() -> Iterator[str]:
+    yield say(
         "verdict: each way is judged by its task success; where that says nothing, by its wrong picks. The "
         "new version is worse if it is so with any way; better or no worse only if it is so with every "
-        f"way. No worse: a loss of {stats.MARGIN * 100:g} points of task success or more is excluded (90 % "
-        "interval)."
-    ),
-    (
+        "way. No worse: a loss of {margin} points of task success or more is excluded (90 % interval).",
+        margin=_margin(),
+    )
+    yield say(
         "planned: task success and wrong tool picks with every way, Holm over all of an endpoint's "
-        f"({stats.RESAMPLES:,} flips)."
-    ),
-)
+        "({flips} flips).",
+        flips=f"{stats.RESAMPLES:,}",
+    )
 
 
 def _answer(found: Findings) -> Section:
     scripted, notes = scripted_first(found.manifest)
     blocks: list[Block] = [Prose(text, strong=True) for text in (*scripted, headline(found))]
     blocks.append(Bullets((*_tell_ways(found), *_tell_size(found))))
-    blocks += [Prose(f"Note: {note}") for note in notes]
+    blocks += lay_notes(notes)
     chart = draw_effects(found.effects, MEASURES[:2], OLD)
     blocks += [Picture(chart)] if chart else []
     blocks += asked(found.manifest)
-    return make_section("answer", "The answer", blocks, "Answer")
+    return make_section("answer", say("The answer"), blocks, say("Answer"))
 
 
 def _versions(found: Findings) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -273,9 +300,14 @@ def _versions(found: Findings) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 def _tell_size(found: Findings) -> Iterator[str]:
     old, new = _versions(found)
     if old and new:
-        yield (
-            f"{old['file']} → {new['file']}: about {old['tokens']:,} → {new['tokens']:,} tokens in each "
-            f"request, {old['findings']} → {new['findings']} findings of the linter."
+        tokens, findings = (
+            [version[name] for version in (old, new)] for name in ("tokens", "findings")
+        )
+        yield say(
+            "{files}: about {tokens} tokens in each request, {findings} findings of the linter.",
+            files=f"{old['file']} → {new['file']}",
+            tokens=f"{tokens[0]:,} → {tokens[1]:,}",
+            findings=f"{findings[0]} → {findings[1]}",
         )
 
 
@@ -286,25 +318,32 @@ def _texts(found: Findings) -> Section:
     for name in found.manifest.get("told_otherwise") or ():
         texts = [str(told.get(name, "–"))[:_TEXT] for told in (before, after)]
         if texts[0] == texts[1]:
-            texts[1] = "(the same; its parameters are told otherwise)"
+            texts[1] = say("(the same; its parameters are told otherwise)")
         quotes += [
             Quote(f"{name}, {version}", "", text, folded=len(text) > 400)
             for version, text in zip((OLD, NEW), texts, strict=True)
         ]
-    return make_section("texts", "What was changed", quotes or [Prose("Nothing.")], "Changes")
+    blocks = quotes or [Prose(say("Nothing."))]
+    return make_section("texts", say("What was changed"), blocks, say("Changes"))
 
 
 def _questions(found: Findings) -> Section:
     changed = list_changed(found)
     won = sum(row.new > row.old for row in changed)
-    intro = (
-        f"{won} questions are solved more often with the new descriptions, {len(changed) - won} less "
-        "often, counted for each way. Picks are told as wanted → picked."
+    intro = say(
+        "{won} questions are solved more often with the new descriptions, {lost} less often, counted "
+        "for each way. Picks are told as wanted → picked.",
+        won=won,
+        lost=len(changed) - won,
     )
     rows = tuple(_changed_row(row) for row in changed[:_CHANGED])
-    header = ("question", "category", "way", "solved, old → new", "picks, old", "picks, new")
-    grid = Grid("Questions that one version solves more often", header, rows)
-    return make_section("questions", "For which questions", (Prose(intro), grid), "Questions")
+    header = (
+        *(say("question"), say("category"), say("way"), say("solved, old → new")),
+        *(say("picks, old"), say("picks, new")),
+    )
+    grid = Grid(say("Questions that one version solves more often"), header, rows)
+    blocks = (Prose(intro), grid)
+    return make_section("questions", say("For which questions"), blocks, say("Questions"))
 
 
 def _changed_row(row: Changed) -> tuple[Cell, ...]:
@@ -326,12 +365,16 @@ def _tools(found: Findings) -> Section:
             counts = [_picked(found.arms.get((endpoint, way, v))) for v in (OLD, NEW)]
             names = sorted(set(counts[0]) | set(counts[1]), key=lambda n: (n == NONE, n))
             for name in names:
-                told = "yes" if name in changed else ""
+                told = say("yes") if name in changed else ""
                 cells = [_pick_cell(found_in.get(name)) for found_in in counts]
                 rows.append((Cell(name), Cell(told), Cell(name_way(way), endpoint), *cells))
-    header = ("wanted tool", "told otherwise", "way", "picked, old", "picked, new")
-    caption = "How often the wanted tool was picked; none: calls where no tool was wanted"
-    return make_section("tools", "For which tools", (Grid(caption, header, tuple(rows)),), "Tools")
+    header = (
+        *(say("wanted tool"), say("told otherwise"), say("way")),
+        *(say("picked, old"), say("picked, new")),
+    )
+    caption = say("How often the wanted tool was picked; none: calls where no tool was wanted")
+    grid = Grid(caption, header, tuple(rows))
+    return make_section("tools", say("For which tools"), (grid,), say("Tools"))
 
 
 def _picked(rows: Any) -> dict[str, tuple[int, int]]:
@@ -347,6 +390,6 @@ def _picked(rows: Any) -> dict[str, tuple[int, int]]:
 
 def _pick_cell(counted: tuple[int, int] | None) -> Cell:
     if counted is None:
-        return Cell("–", "0 of 0")
-    right, of = counted
-    return Cell(percent(right / of), f"{right} of {of}", right / of)
+        return Cell("–", of(0, 0))
+    right, every = counted
+    return Cell(percent(right / every), of(right, every), right / every)

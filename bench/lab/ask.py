@@ -172,7 +172,7 @@ def run_ask(
     questions: Path | None,
     values: Mapping[str, Any],
     order: Order,
-    count: int = ORDERS,
+    count: int | None = None,
 ) -> int:
     """Ask about every tool that there are questions for, and report; return the exit status."""
     sheets = find_sheets(sources, questions)
@@ -180,7 +180,7 @@ def run_ask(
     async def run(client: Client, **options: Any) -> tuple[Trial, ...]:
         return await ask_sheets(client, sheets, **options)
 
-    experiment = Experiment(run, lambda orders: orders * len(sheets))
+    experiment = Experiment(run, lambda orders: orders * len(sheets), count=ORDERS)
     return run_experiment("ask", values, order, count, experiment)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from bench import stats
 from bench.findings import percent
 from bench.report import Bullets, Cell, Grid, Prose, Quote, Section
+from bench.report.cells import of
+from bench.texts import mark, say
 
 Line = Mapping[str, Any]
 _READ = ("right", "wrong", "unreadable")
@@ -24,27 +26,31 @@ def report_ask(lines: Sequence[Line]) -> tuple[Section, ...]:
     said = tuple(text for name, own in found.items() for text in _answer(name, own))
     grids = tuple(_tool_grid(name, own) for name, own in found.items())
     places = tuple(_place_grid(name, own) for name, own in found.items())
+    quotes, method = _examples(lines), tuple(map(say, _METHOD))
     return (
-        Section("answer", "Answer", "The answer", (Bullets(said),)),
-        Section("tools", "Tool by tool", "Tool by tool", grids),
-        Section("places", "Places", "Which place in the list was named", places),
-        Section("examples", "Examples", "Answers that name another question", _examples(lines)),
-        Section("method", "Method", "How it is counted", (Bullets(_METHOD),)),
+        Section("answer", say("Answer"), say("The answer"), (Bullets(said),)),
+        Section("tools", say("Tool by tool"), say("Tool by tool"), grids),
+        Section("places", say("Places"), say("Which place in the list was named"), places),
+        Section("examples", say("Examples"), say("Answers that name another question"), quotes),
+        Section("method", say("Method"), say("How it is counted"), (Bullets(method),)),
     )
 
 
 _METHOD = (
-    (
+    mark(
         "A model is shown one tool's description and parameters, without its name, and six questions: "
         "one that the tool is for, five that it is not for, some of them near misses."
     ),
-    (
+    mark(
         "The questions are put in several orders, so that the right one stands in each place: a model "
         "that always names the same place is right once in six."
     ),
-    "Right: the number of the tool's own question. An answer without such a number counts as not right.",
-    "Arguments are judged only where the question is right, as in a task's gold.",
-    (
+    mark(
+        "Right: the number of the tool's own question. An answer without such a number counts as not "
+        "right."
+    ),
+    mark("Arguments are judged only where the question is right, as in a task's gold."),
+    mark(
         "The interval is over tools: orders and languages are nested in a tool. A description that "
         "fails here may still work beside others, and the other way round."
     ),
@@ -54,18 +60,25 @@ _METHOD = (
 def _answer(endpoint: str, lines: Sequence[Line]) -> Iterator[str]:
     read = [line for line in lines if line["outcome"] in _READ]
     if not read:
-        yield f"{endpoint}: no answer; nothing is known."
+        yield say("{where}: no answer; nothing is known.", where=endpoint)
         return
     tools = _by_tool(read)
     right, judged, good = (sum(column) for column in zip(*map(_count, tools.values()), strict=True))
     interval = stats.rate_interval(
         [_count(own)[0] for own in tools.values()], [len(own) for own in tools.values()]
     )
-    between = f"{interval.low * 100:.1f} to {interval.high * 100:.1f} %"
-    yield (
-        f"{endpoint} names the tool's own question in {right} of {len(read)} answers "
-        f"({percent(right / len(read))}; 95 % interval over {len(tools)} tools {between}); by chance it "
-        f"would be one in six. Arguments acceptable: {_of(good, judged)}."
+    yield say(
+        "{where} names the tool's own question in {right} of {n} answers ({share}; 95 % interval over "
+        "{tools} tools {low} to {high} %); by chance it would be one in six. Arguments acceptable: "
+        "{arguments}.",
+        where=endpoint,
+        right=right,
+        n=len(read),
+        share=percent(right / len(read)),
+        tools=len(tools),
+        low=f"{interval.low * 100:.1f}",
+        high=f"{interval.high * 100:.1f}",
+        arguments=_of(good, judged),
     )
     for name, own in tools.items():
         yield _tool_words(endpoint, name, own)
@@ -86,17 +99,31 @@ def _count(lines: Sequence[Line]) -> tuple[int, int, int]:
 
 
 def _of(top: int, below: int) -> str:
-    return f"{top} of {below} ({percent(top / below)})" if below else "0 of 0"
+    if not below:
+        return of(0, 0)
+    text = mark("{top} of {below} ({share})")
+    return say(text, top=top, below=below, share=percent(top / below))
 
 
 def _tool_words(endpoint: str, name: str, lines: Sequence[Line]) -> str:
     right, judged, good = _count(lines)
-    text = f"{endpoint}, {name}: right {_of(right, len(lines))}; arguments {_of(good, judged)}"
+    told = {
+        "where": endpoint,
+        "tool": name,
+        "right": _of(right, len(lines)),
+        "arguments": _of(good, judged),
+    }
     taken = _taken(lines).most_common(1)
-    if taken:
-        question, times = taken[0]
-        text += f'; {times} times taken for "{question[:120]}": say that it is not for this'
-    return f"{text}."
+    if not taken:
+        return say("{where}, {tool}: right {right}; arguments {arguments}.", **told)
+    question, times = taken[0]
+    return say(
+        "{where}, {tool}: right {right}; arguments {arguments}; {times} times taken for "
+        '"{question}": say that it is not for this.',
+        **told,
+        times=times,
+        question=question[:120],
+    )
 
 
 def _taken(lines: Sequence[Line]) -> Counter[str]:
@@ -114,36 +141,46 @@ def _tool_grid(endpoint: str, lines: Sequence[Line]) -> Grid:
         rows.append(
             (Cell(name), *cells, _argument_cell(own), Cell(taken or "–"), Cell(str(missing)))
         )
-    named = [{"en": "English", "zh": "Chinese"}.get(lang, lang) for lang in langs]
-    header = ("tool", *(f"right, {lang}" for lang in named), "arguments acceptable")
-    return Grid(endpoint, (*header, "taken for", "no answer"), tuple(rows))
+    named = [_LANGS.get(lang, lang) for lang in langs]
+    header = (
+        *(say("tool"), *(say("right, {lang}", lang=say(lang)) for lang in named)),
+        *(say("arguments acceptable"), say("taken for"), say("no answer")),
+    )
+    return Grid(endpoint, header, tuple(rows))
+
+
+_LANGS = {"en": mark("English"), "zh": mark("Chinese")}
 
 
 def _share_cell(lines: Sequence[Line]) -> Cell:
     read = [line for line in lines if line["outcome"] in _READ]
     if not read:
-        return Cell("–", "0 of 0")
+        return Cell("–", of(0, 0))
     right = sum(line["outcome"] == "right" for line in read)
     unreadable = sum(line["outcome"] == "unreadable" for line in read)
-    note = f"{right} of {len(read)}" + (f"; {unreadable} unreadable" if unreadable else "")
+    note = of(right, len(read))
+    if unreadable:
+        note += say("; {n} unreadable", n=unreadable)
     return Cell(percent(right / len(read)), note, right / len(read))
 
 
 def _argument_cell(lines: Sequence[Line]) -> Cell:
     _, judged, good = _count(lines)
-    return (
-        Cell(percent(good / judged), f"{good} of {judged}", good / judged) if judged else Cell("–")
-    )
+    return Cell(percent(good / judged), of(good, judged), good / judged) if judged else Cell("–")
 
 
 def _place_grid(endpoint: str, lines: Sequence[Line]) -> Grid:
     named = Counter(line.get("picked") for line in lines if line["outcome"] in ("right", "wrong"))
     stood = Counter(line["place"] for line in lines if line["outcome"] in ("right", "wrong"))
     rows = tuple(
-        (Cell(str(place)), Cell(str(named[place]), f"right one there {stood[place]} times"))
+        (
+            Cell(str(place)),
+            Cell(str(named[place]), say("right one there {n} times", n=stood[place])),
+        )
         for place in range(1, 7)
     )
-    return Grid(f"{endpoint}: how often each place was named", ("place", "named"), rows)
+    caption = say("{where}: how often each place was named", where=endpoint)
+    return Grid(caption, (say("place"), say("named")), rows)
 
 
 def _examples(lines: Sequence[Line]) -> tuple[Prose | Quote, ...]:
@@ -151,9 +188,9 @@ def _examples(lines: Sequence[Line]) -> tuple[Prose | Quote, ...]:
     quotes = tuple(
         Quote(
             f"{line['tool']}, {line['lang']}, {line['endpoint']}",
-            f"Named: {line.get('question') or 'none'}",
-            str(line.get("said") or "(nothing)"),
+            say("Named: {question}", question=line.get("question") or say("none")),
+            str(line.get("said") or say("(nothing)")),
         )
         for line in wrong[:: max(1, len(wrong) // _EXAMPLES)][:_EXAMPLES]
     )
-    return quotes or (Prose("None."),)
+    return quotes or (Prose(say("None.")),)

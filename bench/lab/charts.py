@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import charts
-from bench.charts import Chart, name_way
+from bench.charts import Chart, label, name_way
 from bench.lab.effects import Effect, Interaction
 from bench.tables import Measure
+from bench.texts import mark, say
 
 _ROW = 0.34
 
@@ -32,15 +33,21 @@ def draw_effects(effects: Sequence[Effect], measures: Sequence[Measure], base: s
             for axes, measure in zip(row, measures, strict=True):
                 own = [e for e in drawn if e.endpoint == endpoint and e.measure == measure]
                 _draw_panel(axes, own, variants, ways, hues)
-                side = "right is better" if measure.higher_is_better else "left is better"
-                axes.set_title(f"{measure.label} ({side})")
+                axes.set_title(_title_of(measure))
             row[0].set_ylabel(endpoint[:24] if len(endpoints) > 1 else "")
         for axes in panels[-1]:
-            axes.set_xlabel(f"points against {base}, 95 % interval")
+            axes.set_xlabel(label("points against {base}, 95 % interval", base=base))
         handles, labels = panels[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=min(4, len(ways)))
-        title = f"Each description against {base}"
+        title = say("Each description against {base}", base=base)
         return charts.finish(figure, "effects", title, _effects_alt(drawn, base))
+
+
+def _title_of(measure: Measure) -> str:
+    text = mark("{measure} (left is better)")
+    if measure.higher_is_better:
+        text = mark("{measure} (right is better)")
+    return label(text, measure=label(measure.label))
 
 
 def _draw_panel(
@@ -69,11 +76,11 @@ def _draw_panel(
 
 def _effects_alt(effects: Sequence[Effect], base: str) -> str:
     said = "; ".join(
-        f"{e.endpoint}, {name_way(e.way)}, {e.variant}, {e.measure.label} "
+        f"{e.endpoint}, {name_way(e.way)}, {e.variant}, {say(e.measure.label)} "
         f"{e.difference.estimate * 100:+.1f}"
         for e in effects
     )
-    return f"Differences to {base} in points. {said}."
+    return say("Differences to {base} in points. {said}.", base=base, said=said)
 
 
 def draw_interactions(interactions: Sequence[Interaction]) -> Chart | None:
@@ -99,8 +106,21 @@ def draw_interactions(interactions: Sequence[Interaction]) -> Chart | None:
         axes.set_ylim(len(drawn) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
-        ways = f"{name_way(drawn[0].first)} minus {name_way(drawn[0].second)}"
-        axes.set_xlabel(f"{ways}: points of task success that the description changes")
-        said = "; ".join(f"{i.variant} {i.difference.estimate * 100:+.1f}" for i in drawn)
-        alt = f"The difference of differences in task success, {ways}. {said}."
-        return charts.finish(figure, "interaction", "Way and description together", alt)
+        pair = {"first": name_way(drawn[0].first), "second": name_way(drawn[0].second)}
+        ways = label("{first} minus {second}", **pair)
+        text = mark("{ways}: points of task success that the description changes")
+        axes.set_xlabel(label(text, ways=ways))
+        return charts.finish(
+            figure,
+            "interaction",
+            say("Way and description together"),
+            _interactions_alt(drawn, pair),
+        )
+
+
+def _interactions_alt(drawn: Sequence[Interaction], pair: Mapping[str, str]) -> str:
+    return say(
+        "The difference of differences in task success, {ways}. {said}.",
+        ways=say("{first} minus {second}", **pair),
+        said="; ".join(f"{i.variant} {i.difference.estimate * 100:+.1f}" for i in drawn),
+    )

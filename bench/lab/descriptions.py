@@ -15,6 +15,7 @@ from bench.own import load_own
 from bench.plan import Order, Plan, make_plan
 from bench.records import RunFolder
 from bench.run import Job
+from bench.texts import mark
 from bench.types import Lang, Task, WorkbenchError
 from bench.variants import FULL, LOOKALIKES, VARIANTS, find_file, list_variants, read_texts
 from parsers import Tool
@@ -24,6 +25,7 @@ CATEGORIES = ("lookalike", "near_miss", "no_tool", "typed", "single")
 """The categories that can tell, unless others are asked for."""
 _OWN_TOOLS = ("bare-params",)
 """The bundled variants that tell a user's own tools otherwise, too."""
+_OWN = mark("A variant of one's own.")
 _EXAMPLES = ("get_exchange_rate", *LOOKALIKES)
 
 
@@ -109,7 +111,7 @@ def _tell_more(plan: Plan) -> dict[str, Any]:
     return {
         "variant_files": {name: hash_file(find_file(name)) for name in bundled},
         "told": {
-            name: {"says": says.get(name, "A variant of one's own."), **_show(plan, name)}
+            name: {"says": says.get(name, _OWN), **_show(plan, name)}
             for name in plan.choice.variant
         },
     }

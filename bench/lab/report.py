@@ -4,6 +4,7 @@ A pure function of the lines and the manifest, laid out as a `Document` of `benc
 models and of descriptions are hostile: bounded here, escaped where they are written.
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import charts, stats, tables
-from bench.findings import name_way, percent
+from bench.findings import name_way, percent, tell_note
 from bench.lab import words
 from bench.lab.charts import draw_effects, draw_interactions
 from bench.lab.effects import (
@@ -42,8 +43,10 @@ from bench.report import (
     manifest_section,
     write_document,
 )
+from bench.report.cells import of, span
 from bench.show import printable
 from bench.tables import Line, Measure, Rate
+from bench.texts import say
 from bench.types import WorkbenchError
 from bench.variants import FULL
 
@@ -138,7 +141,8 @@ def scripted_first(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return a manifest's notes: first those that say that no model was asked, then the rest."""
     notes = [str(note) for note in manifest.get("notes") or ()]
     scripted = [note for note in notes if note.startswith(SCRIPTED)]
-    return scripted, [note for note in notes if note not in scripted]
+    rest = [note for note in notes if note not in scripted]
+    return list(map(tell_note, scripted)), list(map(tell_note, rest))
 
 
 def summarize(found: Findings) -> str:
@@ -147,7 +151,10 @@ def summarize(found: Findings) -> str:
     told += [words.headline(endpoint, found.effects, found.base) for endpoint in found.endpoints]
     told += [words.tell_interaction(one) for one in surest(found.interactions)]
     rows = [(e.endpoint, name_way(e.way), e.variant, *_summed(e)) for e in _successes(found)]
-    head = ("endpoint", "driver", "description", found.base, "so told", "points", "what it shows")
+    head = (
+        *(say("endpoint"), say("driver"), say("description"), found.base),
+        *(say("so told"), say("points"), say("what it shows")),
+    )
     text = "\n".join(told) + "\n\n" + align([head, *rows])
     return printable(text.replace("\u00a0", " "))
 
@@ -158,13 +165,22 @@ def _successes(found: Findings) -> list[Effect]:
 
 def _summed(effect: Effect) -> tuple[str, ...]:
     sums = [f"{rate.top}/{rate.below}" for rate in (effect.base, effect.told)]
-    return (*sums, words.amount(effect, effect.difference.estimate), effect.word)
+    return (*sums, words.amount(effect, effect.difference.estimate), say(effect.word))
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of texts as columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(_pad, row, widths)).rstrip() for row in rows)
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: a Chinese character takes two."""
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
 
 
 def surest(interactions: Sequence[Interaction]) -> list[Interaction]:
@@ -193,13 +209,24 @@ def compose(found: Findings) -> Document:
         manifest_section({k: v for k, v in found.manifest.items() if k != "told"}),
     )
     models = sorted({str(name) for name in found.frame["model"]})
-    about = f"{', '.join(models)}: {len(found.frame)} episodes, run {found.name}"
-    return Document("What does a tool's description do?", about, sections)
+    about = say(
+        "{models}: {n} episodes, run {name}",
+        models=", ".join(models),
+        n=len(found.frame),
+        name=found.name,
+    )
+    return Document(say("What does a tool's description do?"), about, sections)
 
 
 def make_section(name: str, title: str, blocks: Sequence[Block], short: str = "") -> Section:
     """Make a section whose name in the index may be shorter."""
     return Section(name, short or title, title, tuple(blocks))
+
+
+def lay_notes(notes: Sequence[str]) -> list[Block]:
+    """Lay out what a run notes, and why its figures are not in the language spoken."""
+    told = [*notes, *([say(charts.NO_LETTERS)] if charts.lacks_letters() else [])]
+    return [Prose(say("Note: {note}", note=note)) for note in told]
 
 
 def _answer(found: Findings) -> Section:
@@ -209,11 +236,11 @@ def _answer(found: Findings) -> Section:
     said = [words.tell_interaction(one) for one in surest(found.interactions)]
     said += [words.tell_overall(one) for one in found.overall]
     blocks += [Bullets(tuple(said))] if said else []
-    blocks += [Prose(f"Note: {note}") for note in notes]
+    blocks += lay_notes(notes)
     chart = draw_effects(found.effects, MEASURES[:2], found.base)
     blocks += [Picture(chart)] if chart else []
     blocks += asked(found.manifest)
-    return make_section("answer", "The answer", blocks, "Answer")
+    return make_section("answer", say("The answer"), blocks, say("Answer"))
 
 
 def _variants(found: Findings) -> Section:
@@ -224,46 +251,63 @@ def _variants(found: Findings) -> Section:
         entry = told.get(variant)
         entry = entry if isinstance(entry, Mapping) else {}
         tasks = _count_tasks(found.frame[found.frame["variant"] == variant])
-        texts = [str(entry.get(name) or "–")[:1500] for name in ("says", "en", "zh")]
+        says, *texts = (str(entry.get(name) or "–")[:1500] for name in ("says", "en", "zh"))
         changed = str(entry.get("tools", "–"))
-        rows.append((Cell(variant), *map(Cell, (texts[0], changed, tasks, *texts[1:]))))
-    header = ("description", "what it is", "tools told otherwise", "tasks", "such as", "in Chinese")
-    intro = (
-        f"Every description is held against {found.base} on the same tasks. A task that offers no tool "
-        "which the description tells otherwise is left out for it."
+        rows.append((Cell(variant), *map(Cell, (say(says), changed, tasks, *texts))))
+    header = (
+        *(say("description"), say("what it is"), say("tools told otherwise"), say("tasks")),
+        *(say("such as"), say("in Chinese")),
     )
-    grid = Grid("Their texts, by one of the tools", header, tuple(rows), folded=True)
-    return make_section("descriptions", "The descriptions", (Prose(intro), grid), "Descriptions")
+    intro = say(
+        "Every description is held against {base} on the same tasks. A task that offers no tool "
+        "which the description tells otherwise is left out for it.",
+        base=found.base,
+    )
+    grid = Grid(say("Their texts, by one of the tools"), header, tuple(rows), folded=True)
+    blocks = (Prose(intro), grid)
+    return make_section("descriptions", say("The descriptions"), blocks, say("Descriptions"))
 
 
 def _count_tasks(rows: Any) -> str:
-    return f"{rows['task_id'].nunique()} ({rows['pair'].nunique()} units)"
+    tasks, units = rows["task_id"].nunique(), rows["pair"].nunique()
+    return say("{n} ({units} units)", n=tasks, units=units)
 
 
 def measure_sections(found: Findings) -> Iterator[Section]:
     """Lay out every measure of every way, then what it costs."""
     intro = Prose(
-        f"For each way: the share with {found.base} and with the description, each with its count, its "
-        "denominator and its 95 % interval in percent, on the tasks that both have whole; then the "
-        "difference, the mean over units, with its 95 % interval."
+        say(
+            "For each way: the share with {base} and with the description, each with its count, its "
+            "denominator and its 95 % interval in percent, on the tasks that both have whole; then "
+            "the difference, the mean over units, with its 95 % interval.",
+            base=found.base,
+        )
     )
     shares = [m for m in MEASURES if m not in MEANS]
     grids = [_measure_grid(found, e, m) for e in found.endpoints for m in shares]
-    yield make_section("measures", "Measure by measure", (intro, *grids), "Measures")
+    yield make_section("measures", say("Measure by measure"), (intro, *grids), say("Measures"))
     costs = [_measure_grid(found, e, m) for e in found.endpoints for m in MEANS]
-    yield make_section("cost", "What a description costs", costs, "Cost")
+    yield make_section("cost", say("What a description costs"), costs, say("Cost"))
 
 
 def _measure_grid(found: Findings, endpoint: str, measure: Measure) -> Grid:
-    header = ["description"]
+    header = [say("description")]
     for way in map(name_way, found.ways(endpoint)):
-        header += [f"{way}: {found.base}", f"{way}: so told", f"{way}: difference", "what it shows"]
+        header += [
+            *(say("{way}: {base}", way=way, base=found.base), say("{way}: so told", way=way)),
+            *(say("{way}: difference", way=way), say("what it shows")),
+        ]
     rows = [
         (Cell(variant), *_measure_cells(found, endpoint, variant, measure))
         for variant in found.variants
         if variant != found.base
     ]
-    caption = f"{endpoint}: {measure.label} ({measure.meaning})"
+    caption = say(
+        "{where}: {measure} ({meaning})",
+        where=endpoint,
+        measure=say(measure.label),
+        meaning=say(measure.meaning),
+    )
     return Grid(caption, tuple(header), tuple(rows))
 
 
@@ -288,54 +332,57 @@ def effect_cells(effect: Effect, base: str) -> tuple[Cell, ...]:
 def _rate_cell(effect: Effect, *, told: bool) -> Cell:
     rate: Rate = effect.told if told else effect.base
     if rate.value is None:
-        return Cell("–", "0 of 0")
+        return Cell("–", of(0, 0))
     if effect.measure in MEANS:
-        return Cell(words.level(effect, told=told), f"{rate.below} episodes", rate.value)
-    note = f"{rate.top} of {rate.below}"
+        note = say("{n} episodes", n=rate.below)
+        return Cell(words.level(effect, told=told), note, rate.value)
+    note = of(rate.top, rate.below)
     if rate.interval is not None:
-        note += f"; {rate.interval.low * 100:.1f} to {rate.interval.high * 100:.1f}"
+        low, high = f"{rate.interval.low * 100:.1f}", f"{rate.interval.high * 100:.1f}"
+        note += f"; {span(low, high)}"
     return Cell(words.level(effect, told=told), note, rate.value)
 
 
 def _difference_cell(effect: Effect) -> Cell:
     d = effect.difference
     if not d.units:
-        return Cell("–", "no unit has both")
-    note = f"{d.units} units"
+        return Cell("–", say("no unit has both"))
+    note = say("{n} units", n=d.units)
     if d.interval is not None:
         low, high = words.amount(effect, d.interval.low), words.amount(effect, d.interval.high)
-        note += f"; {low} to {high}"
+        note += f"; {span(low, high)}"
     return Cell(words.amount(effect, d.estimate), note, d.estimate)
 
 
 def interaction_section(found: Findings) -> Section:
     """Tell for every variant whether it does more to one way."""
-    title = "Does a description do more to one way than to the other?"
+    title = say("Does a description do more to one way than to the other?")
+    short = say("Way and description")
     if not found.interactions:
-        text = "This takes ReAct and native side by side, read at the same level."
-        return make_section("interaction", title, (Prose(text),), "Way and description")
+        text = say("This takes ReAct and native side by side, read at the same level.")
+        return make_section("interaction", title, (Prose(text),), short)
     chart = draw_interactions(found.interactions)
     told = Bullets(tuple(words.tell_interaction(one) for one in found.interactions))
     blocks: list[Block] = [Picture(chart)] if chart else []
-    return make_section("interaction", title, (*blocks, told), "Way and description")
+    return make_section("interaction", title, (*blocks, told), short)
 
 
 def confusion_section(found: Findings) -> Section:
     """Show wanted against picked tools, a figure a variant."""
-    blocks: list[Block] = [
-        Prose(
-            "Rows are the tools that a task wants, columns the tools that were picked; the last row "
-            "holds calls where none was wanted, the last column wanted calls that were never made. "
-            "Green is right. Tools go by their own names, whatever name was shown."
-        ),
-        _confusion_grid(found),
-    ]
+    text = say(
+        "Rows are the tools that a task wants, columns the tools that were picked; the last row "
+        "holds calls where none was wanted, the last column wanted calls that were never made. "
+        "Green is right. Tools go by their own names, whatever name was shown."
+    )
+    blocks: list[Block] = [Prose(text), _confusion_grid(found)]
     for variant in found.variants:
         rows = found.frame[found.frame["variant"] == variant]
         name = "confusion-" + variant.replace("+", "-")
-        chart = charts.draw_confusion(rows, name, f"Wanted and picked tool, {variant}")
+        title = say("Wanted and picked tool, {variant}", variant=variant)
+        chart = charts.draw_confusion(rows, name, title)
         blocks += [Picture(chart)] if chart else []
-    return make_section("confusion", "Wanted tool and picked tool", blocks, "Tool picks")
+    title = say("Wanted tool and picked tool")
+    return make_section("confusion", title, blocks, say("Tool picks"))
 
 
 def _confusion_grid(found: Findings) -> Grid:
@@ -348,8 +395,14 @@ def _confusion_grid(found: Findings) -> Grid:
             here = str(usual[wanted, picked])
             cells = (Cell(str(times), sort=times), Cell(here, sort=usual[wanted, picked]))
             rows.append((*map(Cell, named), *cells, Cell(endpoint)))
-    header = ("description", "way", "wanted", "picked", "times", f"with {found.base}", "endpoint")
-    caption = f"The most frequent confusions, and how often they occur with {found.base} on the same tasks"
+    header = (
+        *(say("description"), say("way"), say("wanted"), say("picked"), say("times")),
+        *(say("with {base}", base=found.base), say("endpoint")),
+    )
+    caption = say(
+        "The most frequent confusions, and how often they occur with {base} on the same tasks",
+        base=found.base,
+    )
     return Grid(caption, header, tuple(rows))
 
 
@@ -364,9 +417,12 @@ def _wrong(rows: Any) -> Counter[tuple[str, str]]:
 
 def category_section(found: Findings) -> Section:
     """Count what changes by category."""
-    text = "Task success by category: counts, no tests. No part of the tasks was planned to be compared."
+    text = say(
+        "Task success by category: counts, no tests. No part of the tasks was planned to be compared."
+    )
     grids = [_category_grid(found, e, w) for e in found.endpoints for w in found.ways(e)]
-    return make_section("groups", "Which questions it changes", (Prose(text), *grids), "Categories")
+    title = say("Which questions it changes")
+    return make_section("groups", title, (Prose(text), *grids), say("Categories"))
 
 
 def _category_grid(found: Findings, endpoint: str, way: str) -> Grid:
@@ -376,8 +432,13 @@ def _category_grid(found: Findings, endpoint: str, way: str) -> Grid:
     for variant in found.variants[1:]:
         by_group = {effect.group: effect for effect in own if effect.variant == variant}
         rows.append((Cell(variant), *(_category_cell(by_group.get(group)) for group in groups)))
-    header = ("description", *(group.replace("_", " ") for group in groups))
-    caption = f"{endpoint}, {name_way(way)}: points of task success against {found.base}"
+    header = (say("description"), *(group.replace("_", " ") for group in groups))
+    caption = say(
+        "{where}, {way}: points of task success against {base}",
+        where=endpoint,
+        way=name_way(way),
+        base=found.base,
+    )
     return Grid(caption, header, tuple(rows))
 
 
@@ -385,7 +446,12 @@ def _category_cell(effect: Effect | None) -> Cell:
     if effect is None:
         return Cell("–")
     value = effect.difference.estimate
-    note = f"{effect.base.top} → {effect.told.top} of {effect.told.below}"
+    note = say(
+        "{old} → {new} of {of}",
+        old=effect.base.top,
+        new=effect.told.top,
+        of=effect.told.below,
+    )
     return Cell(words.amount(effect, value), note, value)
 
 
@@ -398,15 +464,16 @@ def left_out_section(found: Findings) -> Section:
             own = frame[(frame["endpoint"] == endpoint) & (frame["variant"] == variant)]
             rows.append((Cell(variant), *_completion_cells(own), Cell(endpoint)))
     header = (
-        *("description", "tasks, with trials", "whole in every way", "an endpoint failed"),
-        *("left their recording", "not run in every way", "endpoint"),
+        *(say("description"), say("tasks, with trials"), say("whole in every way")),
+        *(say("an endpoint failed"), say("left their recording"), say("not run in every way")),
+        say("endpoint"),
     )
-    text = (
+    text = say(
         "A task and trial that is not whole in every way is left out of success, picks and cost in all "
         "ways of that description, and in the base where the two are compared."
     )
-    grid = Grid("What counts", header, tuple(rows))
-    return make_section("endings", "What is left out", (Prose(text), grid), "Left out")
+    grid = Grid(say("What counts"), header, tuple(rows))
+    return make_section("endings", say("What is left out"), (Prose(text), grid), say("Left out"))
 
 
 def _completion_cells(rows: Any) -> Iterator[Cell]:
@@ -416,39 +483,47 @@ def _completion_cells(rows: Any) -> Iterator[Cell]:
         yield Cell(str(number), share, float(number))
 
 
-_PLANNED = (
-    (
+def _planned() -> tuple[str, ...]:
+    told = say(
         "planned: task success and wrong tool picks, Holm over the descriptions of one way and measure "
-        f"({stats.QUICK:,} flips)."
-    ),
-)
+        "({flips} flips).",
+        flips=f"{stats.QUICK:,}",
+    )
+    return (told,)
 
 
-def method_section(found: Findings, planned: Sequence[str] = _PLANNED) -> Section:
+def method_section(found: Findings, planned: Sequence[str] = ()) -> Section:
     """Say how everything is counted; `planned` says which comparisons were planned, and how."""
-    items = [f"{measure.label}: {measure.meaning}." for measure in MEASURES]
-    items += [
-        *planned,
-        "unit: one question in both languages; languages and trials are nested in it.",
-        (
-            f"difference: description minus {found.base}, per unit, over the units in which both have a "
-            "denominator; interval: BCa bootstrap over units, 95 %."
-        ),
-        (
-            "p: sign-flip permutation over units, exact where few of them differ. All that was not "
-            "planned is exploratory: Benjamini-Hochberg over an endpoint."
-        ),
-        (
-            "way and description together: the difference of the two ways' differences, per unit, with the "
-            "same permutation and bootstrap; Benjamini-Hochberg over an endpoint."
-        ),
-        (
-            f"not enough data: no difference is shown, and one of {stats.MARGIN * 100:g} points or more is "
-            f"not excluded. Under {stats.FEW} units only counts are told."
-        ),
-        (
-            "The figures hold for these tools, tasks and models. A description that does nothing here may "
-            "matter for tools that are harder to tell apart."
-        ),
+    items = [
+        say("{name}: {meaning}.", name=say(measure.label), meaning=say(measure.meaning))
+        for measure in MEASURES
     ]
-    return make_section("words", "How it is counted", (Bullets(tuple(items)),), "Method")
+    items += [*(planned or _planned()), *_method(found.base)]
+    return make_section("words", say("How it is counted"), (Bullets(tuple(items)),), say("Method"))
+
+
+def _method(base: str) -> Iterator[str]:
+    yield say("unit: one question in both languages; languages and trials are nested in it.")
+    yield say(
+        "difference: description minus {base}, per unit, over the units in which both have a "
+        "denominator; interval: BCa bootstrap over units, 95 %.",
+        base=base,
+    )
+    yield say(
+        "p: sign-flip permutation over units, exact where few of them differ. All that was not "
+        "planned is exploratory: Benjamini-Hochberg over an endpoint."
+    )
+    yield say(
+        "way and description together: the difference of the two ways' differences, per unit, with the "
+        "same permutation and bootstrap; Benjamini-Hochberg over an endpoint."
+    )
+    yield say(
+        "not enough data: no difference is shown, and one of {margin} points or more is not excluded. "
+        "Under {few} units only counts are told.",
+        margin=f"{stats.MARGIN * 100:g}",
+        few=stats.FEW,
+    )
+    yield say(
+        "The figures hold for these tools, tasks and models. A description that does nothing here may "
+        "matter for tools that are harder to tell apart."
+    )

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 from bench import stats
-from bench.findings import name_way, percent, points, probability
+from bench.findings import explain_note, name_way, percent, points, probability
 from bench.lab.effects import MEANS, Effect, Interaction, Overall
+from bench.texts import mark, say
 
-_ENDS = {"better": "surely better", "worse": "surely worse", "equivalent": "equal"}
+_ENDS = {
+    "better": mark("{n} surely better ({named})"),
+    "worse": mark("{n} surely worse ({named})"),
+    "equivalent": mark("{n} equal ({named})"),
+}
 
 
 def headline(endpoint: str, effects: Iterable[Effect], base: str) -> str:
@@ -18,9 +23,11 @@ def headline(endpoint: str, effects: Iterable[Effect], base: str) -> str:
     ]
     ways = list(dict.fromkeys(effect.way for effect in own))
     if not ways:
-        return f"{endpoint}: no description was held against {base}."
-    told = "; ".join(_count_words(way, [e for e in own if e.way == way]) for way in ways)
-    return f"{endpoint}, task success against {base}: {told}."
+        text = mark("{where}: no description was held against {base}.")
+        return say(text, where=endpoint, base=base)
+    told = say("; ").join(_count_words(way, [e for e in own if e.way == way]) for way in ways)
+    text = mark("{where}, task success against {base}: {told}.")
+    return say(text, where=endpoint, base=base, told=told)
 
 
 def _count_words(way: str, effects: Sequence[Effect]) -> str:
@@ -28,79 +35,119 @@ def _count_words(way: str, effects: Sequence[Effect]) -> str:
     for word, told in _ENDS.items():
         found = [effect for effect in effects if effect.word == word]
         if found:
-            named = ", ".join(f'"{e.variant}" {points(e.difference.estimate)}' for e in found)
-            parts.append(f"{len(found)} {told} ({named})")
+            named = (f'"{e.variant}" {points(e.difference.estimate)}' for e in found)
+            parts.append(say(told, n=len(found), named=say(", ").join(named)))
     rest = sum(effect.word == "not enough data" for effect in effects)
     if rest:
-        parts.append(f"of {rest} there is not enough data")
-    return f"with {name_way(way)}, of {len(effects)} descriptions {', '.join(parts)}"
+        parts.append(say("of {n} there is not enough data", n=rest))
+    return say(
+        "with {way}, of {n} descriptions {told}",
+        way=name_way(way),
+        n=len(effects),
+        told=say(", ").join(parts),
+    )
 
 
 def tell_overall(overall: Overall) -> str:
     """Say whether the descriptions differ at all."""
-    way, many = name_way(overall.way), len(overall.variants)
-    start = f"{overall.endpoint}, {way}, {overall.measure.label}"
+    told = {
+        "where": overall.endpoint,
+        "way": name_way(overall.way),
+        "measure": say(overall.measure.label),
+        "many": len(overall.variants),
+        "units": overall.units,
+    }
     if overall.p is None:
-        return f"{start}: {overall.units} units are in {many} descriptions, too few for a test."
-    sure = "differ" if overall.p < stats.ALPHA else "are not shown to differ"
-    return (
-        f"{start}: the {many} descriptions of all tasks ({', '.join(overall.variants)}) {sure} as a "
-        f"whole (p {probability(overall.p)}, permuted within {overall.units} units)."
+        return say(
+            "{where}, {way}, {measure}: {units} units are in {many} descriptions, too few for a test.",
+            **told,
+        )
+    told |= {"names": ", ".join(overall.variants), "p": probability(overall.p)}
+    if overall.p < stats.ALPHA:
+        return say(
+            "{where}, {way}, {measure}: the {many} descriptions of all tasks ({names}) differ as a "
+            "whole (p {p}, permuted within {units} units).",
+            **told,
+        )
+    return say(
+        "{where}, {way}, {measure}: the {many} descriptions of all tasks ({names}) are not shown to "
+        "differ as a whole (p {p}, permuted within {units} units).",
+        **told,
     )
 
 
 def tell_interaction(one: Interaction) -> str:
     """Say what a description does to each way, and whether that differs."""
-    first, second = name_way(one.first), name_way(one.second)
-    moved = f'{first} {_moves(one, 0)} from "{one.variant}", {second} {_moves(one, 1)}'
-    return f"{one.endpoint}, {one.measure.label}: {moved}. {_tell_difference(one)}"
+    return say(
+        '{where}, {measure}: {first} {one} from "{variant}", {second} {two}. {told}',
+        where=one.endpoint,
+        measure=say(one.measure.label),
+        variant=one.variant,
+        first=name_way(one.first),
+        one=_moves(one, 0),
+        second=name_way(one.second),
+        two=_moves(one, 1),
+        told=_tell_difference(one),
+    )
 
 
 def _moves(one: Interaction, at: int) -> str:
     value = one.effects[at] * 100
+    moved = f"{abs(value):.1f}"
     if abs(value) < 0.05:
-        return "changes by 0.0 points"
+        return say("changes by 0.0 points")
     if one.measure.name == "success":
-        return f"{'gains' if value > 0 else 'loses'} {abs(value):.1f} points"
-    return f"has {abs(value):.1f} points {'more' if value > 0 else 'less'}"
+        text = mark("gains {points} points") if value > 0 else mark("loses {points} points")
+        return say(text, points=moved)
+    text = mark("has {points} points more") if value > 0 else mark("has {points} points less")
+    return say(text, points=moved)
 
 
 def _tell_difference(one: Interaction) -> str:
-    difference, ahead = one.difference, {"better": one.first, "worse": one.second}
-    shown = (
-        f"the difference of differences is {points(difference.estimate)} points{_interval(one)} "
-        f"over {difference.units} units"
+    shown = say(
+        "the difference of differences is {estimate} points{interval} over {units} units",
+        estimate=points(one.difference.estimate),
+        interval=_interval(one),
+        units=one.difference.units,
     )
     match one.differs:
         case "better" | "worse" as word:
-            other = one.second if word == "better" else one.first
-            return (
-                f"{name_way(other)} comes off worse than {name_way(ahead[word])}: {shown}, "
-                f"p {probability(one.p)}."
-            )
+            pair = (one.second, one.first) if word == "better" else (one.first, one.second)
+            other, ahead = map(name_way, pair)
+            text = mark("{other} comes off worse than {ahead}: {shown}, p {p}.")
+            return say(text, other=other, ahead=ahead, shown=shown, p=probability(one.p))
         case "equivalent":
-            return f"Both ways alike, within {stats.MARGIN * 100:g} points: {shown}."
+            text = mark("Both ways alike, within {margin} points: {shown}.")
+            return say(text, margin=f"{stats.MARGIN * 100:g}", shown=shown)
         case "not enough data":
-            why = f"; {difference.note}" if difference.note else f", p {probability(one.p)}"
-            return f"Not enough data to say that the ways differ in this: {shown}{why}."
+            note = explain_note(one.difference)
+            why = say("; ") + note if note else say(", p {p}", p=probability(one.p))
+            text = mark("Not enough data to say that the ways differ in this: {shown}{why}.")
+            return say(text, shown=shown, why=why)
 
 
 def _interval(one: Interaction) -> str:
     found = one.difference.interval
-    return "" if found is None else f" ({points(found.low)} to {points(found.high)})"
+    if found is None:
+        return ""
+    return say(" ({low} to {high})", low=points(found.low), high=points(found.high))
 
 
 def surely(effect: Effect, base: str) -> str:
     """Say in a few words what one effect shows, for a table's cell."""
-    kind = "planned" if effect.planned else "exploratory"
+    kind = say("planned") if effect.planned else say("exploratory")
+    p = probability(effect.p)
     match effect.word:
-        case "better" | "worse" as word:
-            return f"{word} than {base} (p {probability(effect.p)}, {kind})"
+        case "better":
+            return say("better than {base} (p {p}, {kind})", base=base, p=p, kind=kind)
+        case "worse":
+            return say("worse than {base} (p {p}, {kind})", base=base, p=p, kind=kind)
         case "equivalent":
-            return f"equal within {stats.MARGIN * 100:g} points ({kind})"
+            margin = f"{stats.MARGIN * 100:g}"
+            return say("equal within {margin} points ({kind})", margin=margin, kind=kind)
         case "not enough data":
-            reason = effect.difference.note or f"p {probability(effect.p)}, {kind}"
-            return f"not enough data ({reason})"
+            reason = explain_note(effect.difference) or say("p {p}, {kind}", p=p, kind=kind)
+            return say("not enough data ({reason})", reason=reason)
 
 
 def amount(effect: Effect, value: float) -> str:

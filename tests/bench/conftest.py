@@ -1,6 +1,8 @@
 """A question, two tools, both ways of asking, and an endpoint that does what it is told."""
 
+import html
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from bench.drivers import NativeDriver, ReactDriver
+from bench.report import escape_markdown
 from bench.tools import toolbox_from
 from bench.types import Gold, Task
 
@@ -111,6 +114,44 @@ class Native:
 @pytest.fixture(params=[React(), Native()], ids=["react", "native"])
 def way(request):
     return request.param
+
+
+# ------------------------------------------------------------ a report in Chinese
+
+SENTENCE = re.compile(r"[A-Za-z][A-Za-z'’-]*(?: [A-Za-z'’-]+){3,}")
+"""Four words in a row: names, kinds and methods are shorter."""
+FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def english_left():
+    """Give what finds the English sentences that a report in Chinese holds, as Markdown.
+
+    Passed over are fenced texts, the manifest's section, and every text in what is `quoted`: that
+    of a dataset or a model, which may stand in a table.
+    """
+
+    def find(text, *quoted):
+        said = FENCED.sub("", text.split("\n## 清单")[0])
+        for each in sorted({escape_markdown(q) for q in texts_in(quoted)}, key=len, reverse=True):
+            said = said.replace(each, "")
+        return SENTENCE.findall(html.unescape(said))
+
+    return find
+
+
+def texts_in(value):
+    """Yield the texts of several words in nested values, but not what the workbench says in them."""
+    match value:
+        case str():
+            yield from [value] if " " in value else []
+        case dict():
+            for name, inner in value.items():
+                own = name == "says" or (name == "notes" and isinstance(inner, list))
+                yield from () if own else texts_in(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from texts_in(inner)
 
 
 # ------------------------------------------------------------ an endpoint

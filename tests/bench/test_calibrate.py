@@ -11,7 +11,7 @@ import pytest
 
 from bench import tables
 from bench.__main__ import main
-from bench.calibrate import accounts, findings, page, simulate
+from bench.calibrate import accounts, findings, page, simulate, summarize
 from bench.calibrate.accounts import Account, keep_account
 from bench.calibrate.client import DamagingClient
 from bench.calibrate.damage import ANSWER, CALL, DAMAGES, LEFT, Scene, other_calls
@@ -23,6 +23,7 @@ from bench.drivers import make_driver
 from bench.report import to_markdown
 from bench.run import bundled_toolbox
 from bench.tasks import load_tasks
+from bench.texts import speaking
 from bench.types import Request, StepKey, WorkbenchError
 from parsers import LEVELS
 
@@ -234,6 +235,17 @@ def test_what_does_not_hold_is_said(changes):
     assert not all(one.kept for one in limits(found))
     told = to_markdown(page.compose(found))
     assert "NO (" in told
+
+
+def test_in_chinese_no_sentence_is_left_in_english(english_left):
+    found = calibration()
+    found.account.kinds.update({f"native: {damage.name}": 1 for damage in DAMAGES})
+    assert english_left(to_markdown(page.compose(found)))
+    with speaking("zh"):
+        text = to_markdown(page.compose(found))
+        assert english_left(summarize(found)) == []
+    assert text.startswith("# 模拟：")
+    assert english_left(text) == []
 
 
 def test_the_file_is_read_again(tmp_path):

@@ -263,6 +263,18 @@ def test_a_scripted_run_is_said_to_be_one_first(bench):
     assert text.splitlines()[2].startswith("SCRIPTED")
 
 
+def test_in_chinese_no_sentence_is_left_in_english(bench, english_left):
+    first = [*solved(20), *solved(20, arm="native")]
+    second = [*solved(20, losses=9), *solved(22, arm="native"), *solved(1, endpoint="other")]
+    datasets = {"datasets": {**GOLD, "tools/zh.json": "ccc"}}
+    _, said, path = bench(first, second, "--fail-if-worse", "3", "--lang", "zh", b=datasets)
+    text = (path / "diff.md").read_text(encoding="utf-8")
+    assert text.startswith("# 从 ")
+    assert "说明：两次运行的工具文件不同：tools/zh.json。" in text
+    assert english_left(text) == []
+    assert english_left(said.out) == []
+
+
 def test_where_it_is_written_can_be_told(bench, tmp_path):
     out = tmp_path / "x.md"
     _, said, path = bench(list(solved(20)), list(solved(20)), "--out", str(out))

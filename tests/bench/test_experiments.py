@@ -230,6 +230,18 @@ def test_a_live_run_is_recorded_and_replayed_with_the_same_report(bench, tmp_pat
     assert folder.manifest["endpoints"][0]["recorded"]["notes"] == {"server": "a script"}
 
 
+@pytest.mark.parametrize("name", ANSWERS)
+def test_in_chinese_no_sentence_is_left_in_english(bench, tmp_path, english_left, name):
+    with StrictEndpoint("openai") as endpoint:
+        here = ("--model", "m", "--base-url", endpoint.base_url, "--profile", "openai", "--yes")
+        assert bench(name, *here, "--report-lang", "zh")[0] == OK
+    folder = the_run(tmp_path)
+    trials = [line.get("said", "") for line in json_lines(folder.path / "trials.jsonl")]
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    assert "\n## 意味着什么\n" in text
+    assert english_left(text, folder.manifest, trials) == []
+
+
 def test_a_report_is_written_again(bench, tmp_path, capsys):
     assert bench("pairing", "--profile", "mistral")[0] == OK
     report = the_run(tmp_path).path / "report.md"

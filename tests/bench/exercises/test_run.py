@@ -153,6 +153,19 @@ def test_what_a_model_says_is_escaped_where_it_is_quoted(live, endpoint, tmp_pat
     assert "<script>alert" not in page
 
 
+def test_in_chinese_no_sentence_is_left_in_english(live, tmp_path, english_left):
+    status, out, _ = live("all", "--limit", "20", "--report-lang", "zh")
+    assert status == OK
+    assert "个问题，各有两种语言" in out
+    folder = the_run(tmp_path / "live")
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# 本领域的练习\n")
+    assert text.count("\n## ") >= len(NAMES)
+    assert english_left(text, folder.manifest) == []
+    assert main(["report", str(folder.path)]) == OK
+    assert english_left((folder.path / "report.md").read_text(encoding="utf-8"), folder.manifest)
+
+
 # ---------------------------------------------------------------- recorded
 
 

@@ -12,6 +12,7 @@ from bench.__main__ import main
 from bench.lab.ab import kind_of, pick_tasks, read_pair
 from bench.records import RunFolder, list_runs
 from bench.status import FOUND, MISTAKE, OK, UNSURE
+from bench.tasks import load_tasks
 from bench.tools import list_toolsets, load_tools
 from bench.variants import apply_variant
 
@@ -95,6 +96,21 @@ def test_where_nothing_is_planted_there_is_not_enough_data(files, record, tmp_pa
     words = ["ab", *map(str, paths), "--replay", str(file), "--results", str(tmp_path / "runs")]
     assert main(words) == UNSURE
     assert capsys.readouterr().out.startswith("Not enough data to say")
+
+
+def test_in_chinese_no_sentence_is_left_in_english(files, record, tmp_path, capsys, english_left):
+    paths = files(NAMED, MONEY)
+    plan = kind_of(read_pair(*paths)).plan
+    share = partial(when_short, short="old")
+    file, _ = record(plan, partial(slips, share), tools=MONEY, category=("single", "typed"))
+    words = ["ab", *map(str, paths), "--replay", str(file), "--results", str(tmp_path / "runs")]
+    main([*words, "--report-lang", "zh"])
+    folder = RunFolder(list_runs(tmp_path / "runs")[-1])
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# 旧描述和新描述，哪个更好？\n")
+    assert "任务成功" in capsys.readouterr().out
+    questions = [task.question for task in load_tasks()]
+    assert english_left(text, folder.manifest, questions) == []
 
 
 def test_the_same_texts_need_no_model(files, capsys):

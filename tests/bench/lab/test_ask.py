@@ -238,6 +238,16 @@ def test_own_tools_are_asked_about_with_own_questions(own, recording, capsys):
     assert "find_song: right 6 of 6 (100.0 %); arguments 0 of 0" in out
 
 
+def test_in_chinese_no_sentence_is_left_in_english(own, recording, english_left):
+    file = recording("tools.json", own / "questions.json")
+    words = ["lint", "tools.json", "--ask", "--questions", "questions.json", "--replay", str(file)]
+    main([*words, "--results", str(own / "runs"), "--report-lang", "zh"])
+    folder = RunFolder(list_runs(own / "runs")[-1])
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# 仅凭描述能知道工具的用途吗？\n")
+    assert english_left(text, folder.manifest) == []
+
+
 MISTAKES = {
     "no questions for these tools": (None, "--questions FILE"),
     "four others": ([{**QUESTIONS[0], "others": list("ABCD")}], "questions.json:1: entry 1"),

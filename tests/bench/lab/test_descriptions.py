@@ -193,6 +193,22 @@ def test_a_broken_off_run_goes_on(record, bench, tmp_path):
     assert status == MISTAKE
 
 
+def test_in_chinese_no_sentence_is_left_in_english(record, bench, tmp_path, english_left):
+    options = {"variant": ("name",), "category": ("single",), "limit": 6}
+    file, _ = record(plan_descriptions, slips, **options)
+    words = ("--variant", "name", "--category", "single", "--limit", "6")
+    status, out, _ = bench("descriptions", "--replay", str(file), *words, "--report-lang", "zh")
+    assert status == OK
+    assert "数据不足" in out
+    folder = the_run(tmp_path)
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("# 工具的描述有什么作用？\n")
+    assert "用两三个词代替描述。" in text
+    assert english_left(text, folder.manifest) == []
+    assert main(["report", str(folder.path)]) == OK
+    assert english_left((folder.path / "report.md").read_text(encoding="utf-8"), folder.manifest)
+
+
 def test_without_a_recording_one_line_says_what_to_do(tmp_path):
     with pytest.raises(WorkbenchError) as raised:
         find_recordings(tmp_path, (), "descriptions")
