@@ -7,13 +7,15 @@ import argparse
 import os
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from errno import EACCES, EDQUOT, ELOOP, ENAMETOOLONG, ENOSPC, ENOTDIR, EPERM, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bench import arguments
+from bench import arguments, secret
 from bench.status import FAULT, FOUND, INTERRUPTED, MEANINGS, MISTAKE, OK, Interrupted
+from bench.terminal import LONGEST, guarded
 
 TRACE = "WORKBENCH_TRACE"
 _LIVE = """\
@@ -38,15 +40,22 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    with secret.forgetting(), guarded():
+        secret.know_environment(os.environ)
+        secret.know_words(words)
+        return _main(words)
+
+
+def _main(words: list[str]) -> int:
     said = _with_command(words)
     try:
         options = _parser().parse_args(said)
     except _UsageError as error:
-        return _say(str(error), MISTAKE, words)
+        return _say(str(error), MISTAKE)
     options.config_words = said
     options.command_line = words
     try:
-        return _run(options, words)
+        return _run(options)
     finally:
         _close_servers()
 
@@ -58,33 +67,67 @@ def _close_servers() -> None:
         tools.close_servers()
 
 
-def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
+def _run(options: argparse.Namespace) -> int:
     from bench.texts import speaking  # noqa: PLC0415 (a command is known now)
     from bench.types import WorkbenchError  # noqa: PLC0415 (a command is known now)
 
     try:
         _take_config(options)
+        _refuse_nul(options)
+        secret.know_options(vars(options))
         with speaking(vars(options).get("report_lang") or "en"):
             status: int = options.run(options)
         sys.stdout.flush()
     except WorkbenchError as error:
-        return _say(str(error), MISTAKE, words)
+        return _say(str(error), MISTAKE)
     except Interrupted as stop:
-        return _say(str(stop), INTERRUPTED, words)
+        return _say(str(stop), INTERRUPTED)
     except KeyboardInterrupt:
-        return _say("stopped; what was finished is kept", INTERRUPTED, words)
+        return _say("stopped; what was finished is kept", INTERRUPTED)
     except BrokenPipeError:
         # what reads our output has gone; Python would complain once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except Exception as error:
-        if os.environ.get(TRACE):
-            raise
-        kind = type(error).__name__
-        return _say(
-            f"a fault of the workbench: {kind}: {error} ({TRACE}=1 shows where)", FAULT, words
-        )
+    except (RecursionError, UnicodeEncodeError, MemoryError) as error:
+        return _say(f"what was read can't be worked with ({_why(error)})", MISTAKE)
+    except OSError as error:
+        if error.errno not in _OUTSIDE:
+            return _fault(error)
+        return _say(f"{str(error.filename or '')[:200]}: {error.strerror}", MISTAKE)
+    except Exception as error:  # noqa: BLE001 (a traceback is no answer to a user)
+        return _fault(error)
     return status
+
+
+_OUTSIDE = (ENOSPC, EDQUOT, EACCES, EPERM, EROFS, ENAMETOOLONG, ENOTDIR, ELOOP)
+"""What no program can help: a full disk, a place that is not ours, a name that is none."""
+
+
+def _fault(error: Exception) -> int:
+    if os.environ.get(TRACE):
+        traceback.print_exc()
+    kind = type(error).__name__
+    return _say(f"a fault of the workbench: {kind}: {error} ({TRACE}=1 shows where)", FAULT)
+
+
+def _refuse_nul(options: argparse.Namespace) -> None:
+    """Refuse what a file of options can say, but no name of a file can hold."""
+    from bench.types import WorkbenchError  # noqa: PLC0415 (a command is known now)
+
+    for name, value in vars(options).items():
+        if any("\0" in str(item) for item in (value if isinstance(value, list) else [value])):
+            raise WorkbenchError(f"--{name.replace('_', '-')}: holds a NUL character; take it out")
+
+
+def _why(error: Exception) -> str:
+    if os.environ.get(TRACE):
+        traceback.print_exc()
+    match error:
+        case RecursionError():
+            return "it is nested too deeply"
+        case MemoryError():
+            return "it does not fit into memory"
+    return f"half of a surrogate pair: {error}"
 
 
 def _take_config(options: argparse.Namespace) -> None:
@@ -95,28 +138,25 @@ def _take_config(options: argparse.Namespace) -> None:
     options.config = None
     path = find_config(said) if options.config_words[0] != "init" else None
     if path is not None:
-        commands = {name: _COMMANDS[name][0] for name in _CONFIGURED if name in _COMMANDS}
+        commands = {name: _configured(_COMMANDS[name][0]) for name in _CONFIGURED}
         apply_config(options, options.config_words, path, commands)
 
 
-def _say(text: str, status: int, words: Sequence[str]) -> int:
-    from bench.show import printable  # noqa: PLC0415 (only when something went wrong)
+def _configured(add: Callable[[argparse.ArgumentParser], None]) -> Any:
+    """Return what adds a command's flags, with those that every command has."""
 
-    print(f"bench: {hide_keys(printable(text), words)}", file=sys.stderr)
+    def add_all(parser: argparse.ArgumentParser) -> None:
+        add(parser)
+        arguments.add_secret(parser)
+
+    return add_all
+
+
+def _say(text: str, status: int) -> int:
+    text = secret.hide(text)  # before it is cut: half a key would not be found
+    told = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    print(f"bench: {told}", file=sys.stderr)
     return status
-
-
-def hide_keys(text: str, words: Sequence[str]) -> str:
-    """Take every key that this command was given out of a text."""
-    keys = [value for name, value in os.environ.items() if name.endswith("_API_KEY")]
-    for before, word in pairwise(["", *words]):
-        if before == "--api-key" or word.startswith("--api-key="):
-            keys.append(word.removeprefix("--api-key="))
-        if before == "--header" or word.startswith("--header="):
-            keys.append(word.removeprefix("--header=").partition("=")[2])
-    for key in keys:
-        text = text.replace(key, "[key]") if len(key) >= 6 else text
-    return text
 
 
 def _with_command(words: list[str]) -> list[str]:
@@ -158,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         add(command)
         arguments.add_config(command)
+        arguments.add_secret(command)
         command.set_defaults(run=run)
     return parser
 
@@ -257,7 +298,7 @@ def _run_endpoint(options: argparse.Namespace) -> int:
 
 
 def _command(words: Sequence[str]) -> str:
-    return hide_keys(shlex.join(["python", "-m", "bench", *words]), words)
+    return shlex.join(["python", "-m", "bench", *secret.mask(words)])
 
 
 def _run_init(options: argparse.Namespace) -> int:
@@ -353,25 +394,29 @@ def _run_list(options: argparse.Namespace) -> int:
 
 
 def _run_show(options: argparse.Namespace) -> int:
+    from bench.blame import blaming  # noqa: PLC0415 (a command is known now)
     from bench.records import RunFolder  # noqa: PLC0415 (a command is known now)
     from bench.show import show_task  # noqa: PLC0415
 
     folder = RunFolder.find(_results(options), options.folder)
-    for text in show_task(folder, options.task, arm=options.driver, endpoint=options.endpoint):
-        print(text)
+    with blaming(folder):
+        for text in show_task(folder, options.task, arm=options.driver, endpoint=options.endpoint):
+            print(text)
     return OK
 
 
 def _run_report(options: argparse.Namespace) -> int:
+    from bench.blame import blaming  # noqa: PLC0415 (a command is known now)
     from bench.records import RunFolder  # noqa: PLC0415 (a command is known now)
 
     folders = [RunFolder.find(_results(options), name) for name in options.runs]
-    if len(folders) == 1 and options.out is None:
-        paths = _write_report(folders[0])
-    else:
-        from bench.report import write_together  # noqa: PLC0415 (drawing takes time to load)
+    with blaming(*folders):
+        if len(folders) == 1 and options.out is None:
+            paths = _write_report(folders[0])
+        else:
+            from bench.report import write_together  # noqa: PLC0415 (drawing takes time to load)
 
-        paths = write_together(folders, options.out or _results(options) / "side-by-side")
+            paths = write_together(folders, options.out or _results(options) / "side-by-side")
     for path in paths:
         print(path)
     return OK
@@ -397,11 +442,13 @@ def _write_report(folder: Any) -> tuple[Path, Path]:
 
 
 def _rescore_run(options: argparse.Namespace) -> int:
+    from bench.blame import blaming  # noqa: PLC0415 (a command is known now)
     from bench.records import RunFolder  # noqa: PLC0415 (a command is known now)
     from bench.rescore import rescore  # noqa: PLC0415
 
     folder = RunFolder.find(_results(options), options.target)
-    made = rescore(folder, _results(options), _command(options.command_line))
+    with blaming(folder):
+        made = rescore(folder, _results(options), _command(options.command_line))
     print(made.manifest["notes"][-1])
     for path in (made.path, *_write_report(made)):
         print(path)
@@ -409,20 +456,25 @@ def _rescore_run(options: argparse.Namespace) -> int:
 
 
 def _run_diff(options: argparse.Namespace) -> int:
+    from bench.blame import blaming  # noqa: PLC0415 (a command is known now)
     from bench.diff import run_diff  # noqa: PLC0415 (a command is known now)
     from bench.records import RunFolder  # noqa: PLC0415
 
     runs = [RunFolder.find(_results(options), name) for name in (options.old, options.new)]
     limit, out = options.fail_if_worse, options.out
-    return run_diff(*runs, driver=options.driver, limit=limit, out=out)
+    with blaming(*runs):
+        return run_diff(*runs, driver=options.driver, limit=limit, out=out)
 
 
 def _run_export(options: argparse.Namespace) -> int:
+    from bench.blame import blaming  # noqa: PLC0415 (a command is known now)
     from bench.export import export  # noqa: PLC0415 (a command is known now)
     from bench.records import RunFolder  # noqa: PLC0415
 
     folder = RunFolder.find(_results(options), options.run_name)
-    for path in export(folder, options.to, options.out):
+    with blaming(folder):
+        paths = export(folder, options.to, options.out)
+    for path in paths:
         print(path)
     return OK
 

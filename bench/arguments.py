@@ -4,6 +4,7 @@ Names options and their types; decides nothing and imports nothing that takes ti
 """
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how it is asked")
     _add_settings(how)
     _add_how(how)
+    _add_limits(parser.add_argument_group("how much it may use"))
     keeping = parser.add_argument_group("what is kept")
-    keeping.add_argument(
-        "--resume", metavar="RUN", help="go on with a run that was broken off; latest: the newest"
-    )
+    _add_resume(keeping)
     _add_report_lang(keeping)
     _add_keeping(keeping)
 
@@ -97,11 +97,14 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Take what may be said of an experiment on the wire."""
     what = parser.add_argument_group("what is run")
     what.add_argument(
-        "--count", type=_count, metavar="N", default=20, help="questions of each kind (default: 20)"
+        "--count", type=_count, metavar="N", help="questions of each kind (default: 20)"
     )
     _add_where(parser.add_argument_group("which model"))
     _add_settings(parser.add_argument_group("how it is asked"))
-    _add_keeping(parser.add_argument_group("what is kept"))
+    keeping = parser.add_argument_group("what is kept")
+    _add_resume(keeping)
+    _add_report_lang(keeping)
+    _add_keeping(keeping)
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
@@ -212,8 +215,10 @@ def _add_settings(group: Any) -> None:
     group.add_argument(
         "--profile", metavar="NAME", help="what the endpoint takes (default: by its host)"
     )
-    group.add_argument("--timeout", type=float, metavar="S", help="of a request (default: 300 s)")
+    group.add_argument("--timeout", type=_amount, metavar="S", help="of a request (default: 300 s)")
     group.add_argument("--concurrency", type=_count, metavar="N", help="how much goes on at once")
+    group.add_argument("--rpm", type=_count, metavar="N", help="requests a minute, each endpoint")
+    group.add_argument("--tpm", type=_count, metavar="N", help="tokens a minute, each endpoint")
     group.add_argument(
         "--probe-timeout", type=float, metavar="S", default=10.0, help=argparse.SUPPRESS
     )
@@ -240,6 +245,39 @@ def _add_how(group: Any) -> None:
         action=_Names,
         metavar="TOOL",
         help="let these tools change things without asking",
+    )
+
+
+def _add_limits(group: Any) -> None:
+    group.add_argument(
+        *("--budget-tokens",),
+        type=_count,
+        metavar="N",
+        help="stop when N tokens are used, retries too; --resume with a larger N goes on",
+    )
+    group.add_argument(
+        *("--budget-money",),
+        type=_amount,
+        metavar="X",
+        help="stop when X is spent, at the --price",
+    )
+    group.add_argument(
+        *("--price",),
+        type=_price,
+        metavar="P,C",
+        help="of a million prompt tokens and a million completion tokens, in any currency",
+    )
+    group.add_argument(
+        *("--time-limit",),
+        type=_amount,
+        metavar="S",
+        help="stop after S seconds; what is not finished then is run again by --resume",
+    )
+
+
+def _add_resume(group: Any) -> None:
+    group.add_argument(
+        "--resume", metavar="RUN", help="go on with a run that was broken off; latest: the newest"
     )
 
 
@@ -270,6 +308,29 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)
+
+
+def _amount(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+def _price(text: str) -> tuple[float, ...]:
+    values = tuple(map(_number, text.split(",")))
+    if len(values) != 2 or not all(0 <= value < math.inf for value in values) or not any(values):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no price; write PROMPT,COMPLETION as 0.15,0.6"
+        )
+    return values
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _whole(text: str) -> int:
@@ -348,12 +409,14 @@ def add_lint(parser: argparse.ArgumentParser) -> None:
         *("--count",),
         type=_count,
         metavar="N",
-        default=6,
         help="orders in which the six questions are put (default: 6)",
     )
     _add_where(parser.add_argument_group("which model"))
     _add_settings(parser.add_argument_group("how it is asked"))
-    _add_keeping(parser.add_argument_group("what is kept"))
+    keeping = parser.add_argument_group("what is kept")
+    _add_resume(keeping)
+    _add_report_lang(keeping)
+    _add_keeping(keeping)
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
@@ -401,6 +464,7 @@ def add_rescore(parser: argparse.ArgumentParser) -> None:
         help="BFCL's data for its results: a wheel, a checkout or a folder",
     )
     group.add_argument("--json", action="store_true", help="print all counts as JSON")
+    _add_report_lang(parser, "--lang")
     add_results(parser)
 
 
@@ -431,6 +495,7 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="where it is written (default: RUN_B/diff.md)"
     )
+    _add_report_lang(parser, "--lang")
     add_results(parser)
 
 
@@ -474,6 +539,7 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=_count, metavar="N", help="at once (default: one for each core)"
     )
+    _add_report_lang(parser, "--lang")
     add_results(parser)
 
 
@@ -495,6 +561,28 @@ def add_config(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="options in a file (default: bench.toml in this folder, if there is one)",
     )
+
+
+def add_secret(parser: argparse.ArgumentParser) -> None:
+    """Take what is never to be shown or kept."""
+    parser.add_argument(
+        *("--secret",),
+        action="append",
+        type=_pattern,
+        metavar="REGEX",
+        help="write [secret] for what this finds: in replies before they are read, in every file and at the terminal",
+    )
+
+
+def _pattern(text: str) -> str:
+    from bench.secret import read_pattern  # noqa: PLC0415 (only where one is named)
+    from bench.types import WorkbenchError  # noqa: PLC0415 (the same)
+
+    try:
+        read_pattern(text)
+    except WorkbenchError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def add_nothing(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from bench import secret
 from bench.drivers import NativeDriver, ReactDriver, make_driver
 from bench.recordings import Recording
 from bench.types import Budget, WorkbenchError
@@ -44,6 +45,8 @@ class Choice:
     """A file of replies written by hand, played where no model is asked."""
     config: str | None = None
     """The file of options that was read."""
+    secret: tuple[str, ...] = ()
+    """Patterns of what is hidden wherever it stands."""
     toolset: str | None = None
     limit: int | None = None
     dialect: str = "json"
@@ -70,6 +73,17 @@ class Choice:
     """Hang up where nothing that may still come can change a ReAct reading; not to compare with."""
     allow: tuple[str, ...] = ()
     concurrency: int | None = None
+    rpm: int | None = None
+    """Requests a minute, of each endpoint."""
+    tpm: int | None = None
+    """Tokens a minute, of each endpoint."""
+    budget_tokens: int | None = None
+    budget_money: float | None = None
+    """In the currency of `price`."""
+    price: tuple[float, ...] | None = None
+    """Of a million prompt tokens, and of a million completion tokens."""
+    time_limit: float | None = None
+    """Of the run, in seconds from each start of it."""
 
     def make_drivers(self) -> list[ReactDriver | NativeDriver]:
         """Make the drivers; each name once."""
@@ -125,7 +139,12 @@ def choice_from(values: Mapping[str, Any]) -> Choice:
     return Choice(**said)
 
 
-_FREE = ("concurrency", "stream", "timeout", "model", "base_url")
+LIMITS = (
+    *("concurrency", "timeout", "rpm", "tpm"),
+    *("budget_tokens", "budget_money", "price", "time_limit"),
+)
+"""What changes nothing in what is asked: said otherwise when a run goes on, it holds from then on."""
+_FREE = (*LIMITS, "stream", "model", "base_url")
 """What may be said otherwise when a run goes on; the model and its address are looked up."""
 
 
@@ -133,14 +152,31 @@ def resumed(stored: Mapping[str, Any], values: Mapping[str, Any], run: str) -> C
     """Take the choice of a run that goes on; refuse what was said otherwise this time."""
     before, now_said = choice_from(stored), choice_from(values)
     for name, value in asdict(now_said).items():
-        old = getattr(before, name)
-        if values.get(name) is not None and name not in _FREE and value != old:
-            raise _otherwise(run, name, old, value)
+        old, told = getattr(before, name), secret.mask_option(name, value)
+        if values.get(name) is not None and name not in _FREE and told != old:
+            raise _otherwise(run, name, old, told)
+    before = replace(before, **_said_again(before, now_said, values, run))
+    secret.know((), before.secret)
     for name in ("model", "base_url"):
         value = values.get(name)
         if value is not None and not any(value in re.split("[=,]", e) for e in before.endpoint):
             raise _otherwise(run, name, ", ".join(before.endpoint), value)
-    return before
+    said = {name: getattr(now_said, name) for name in LIMITS if values.get(name) is not None}
+    return replace(before, **said)
+
+
+def _said_again(
+    before: Choice, now_said: Choice, values: Mapping[str, Any], run: str
+) -> dict[str, Any]:
+    """Return the options that were kept without the secrets in them; they must be said anew."""
+    lost = [item.name for item in fields(Choice) if secret.is_masked(getattr(before, item.name))]
+    for name in lost:
+        if values.get(name) is None:
+            flag = "--" + name.replace("_", "-")
+            raise WorkbenchError(
+                f"{run}: {flag} held something secret, which is not kept; say {flag} again"
+            )
+    return {name: getattr(now_said, name) for name in lost}
 
 
 def _otherwise(run: str, name: str, old: Any, value: Any) -> WorkbenchError:
@@ -157,7 +193,7 @@ def to_manifest(choice: Choice, endpoints: Sequence["Endpoint"]) -> dict[str, An
         named = tuple(f"{e.name}={e.base_url},{e.model}" for e in endpoints)
         choice = replace(choice, endpoint=named, model=None, base_url=None)
     values: dict[str, Any] = json.loads(json.dumps(asdict(choice)))
-    return values
+    return {name: secret.mask_option(name, value) for name, value in values.items()}
 
 
 # ------------------------------------------------------------ endpoints
@@ -242,7 +278,7 @@ def _address(text: str, flag: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise WorkbenchError(f"{flag}: {text} is no address; write it http://HOST:PORT/v1")
-    if parts.username or re.search("key|token|secret", parts.query, re.IGNORECASE):
+    if next(secret.in_address(url), None) is not None:
         raise WorkbenchError(f"{flag}: leave keys out of the address; give them with LLM_API_KEY")
     return url
 

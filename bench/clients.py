@@ -12,20 +12,20 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from bench import secret
 from bench.drivers import open_reply
+from bench.limits import Gate
 from bench.recordings import Recorder, Recording
 from bench.types import Attempt, Client, Reply, Request, StepKey, Usage, WorkbenchError
 from parsers import Failure
 
-MAX_BODY = 64 * 1024 * 1024
+MAX_BODY = 16 * 1024 * 1024
 """Bytes of an answer that are read; what goes on beyond is cut off."""
+MAX_REDIRECT = 64 * 1024
+"""Bytes of a redirection's body; a longer one is an answer, and not followed."""
 LANE = 20
 """Requests in flight that share a pool of connections."""
 _KEPT_HEADERS = ("content-type", "x-request-id")
-_PLACEHOLDERS = frozenset(
-    ("none", "null", "empty", "ollama", "lmstudio", "lm-studio", "dummy", "no-key", "not-needed")
-)
-"""Keys that are none: servers that ask for no key take any word, and these occur in answers."""
 _TRANSPORT = ("httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl")
 
 Sent = tuple[Sequence[Mapping[str, Any]], Mapping[str, Any]]
@@ -43,7 +43,7 @@ class Patience:
 
     tries: int = 4
     seconds: float = 120.0
-    """From the first try on; a wait that would end later is not begun."""
+    """Of tries and waits together; a wait that would end later is not begun."""
     first_wait: float = 0.5
     """Doubled with each try, with jitter, where the endpoint names no time."""
 
@@ -85,24 +85,37 @@ class OpenAIClient:
         patience: Patience = Patience(),
         shape: Shape = _as_it_is,
         headers: Mapping[str, str] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         import openai  # noqa: PLC0415 (half a second that only live runs pay)
 
         self.name, self.model, self.base_url = name, model, base_url
         self._key, self._stream, self._timeout = api_key, stream, timeout
         self._patience, self._shape = patience, shape
+        self.gate = gate or Gate()
+        """What every try goes through in its turn."""
         self._openai = openai
         self._headers = headers
+        secret.know([api_key, *secret.in_headers(headers or {}), *secret.in_address(base_url)])
         self._lanes = [_Lane(self._connect())]
 
     def _connect(self) -> Any:
+        hooks: dict[str, Any] = {"request": [self._keep_home], "response": [_take_refusal]}
         return self._openai.AsyncOpenAI(
+            http_client=self._openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             api_key=self._key,
             base_url=self.base_url,
             timeout=self._timeout,
             max_retries=0,
             default_headers=self._headers,
         )
+
+    async def _keep_home(self, request: Any) -> None:
+        """Take our own headers off a request that a redirection leads to another place."""
+        home = type(request.url)(self.base_url)
+        if (request.url.host, request.url.port) != (home.host, home.port):
+            for name in self._headers or ():
+                request.headers.pop(name, None)
 
     def _free_lane(self) -> "_Lane":
         """Return the lane with the fewest requests in flight, a new one where all are full."""
@@ -114,15 +127,17 @@ class OpenAIClient:
 
     async def complete(self, request: Request) -> Reply:
         """Answer a request, trying again where the kind of failure and the patience allow it."""
-        started = time.monotonic()
+        spent = 0.0  # not at the gate: a turn that is long in coming costs no patience
         attempts: list[Attempt] = []
         while True:
-            reply, failure = await self._try(request)
-            wait = self._next_wait(failure, reply, len(attempts), time.monotonic() - started)
+            reply, failure = await self.gate.ask(request, self._try)
+            spent += reply.seconds
+            wait = self._next_wait(failure, reply, len(attempts), spent)
             if failure is None or wait is None:
                 return replace(reply, attempts=tuple(attempts))
             attempts.append(Attempt(failure.kind, reply.status, round(wait, 3)))
             await asyncio.sleep(wait)
+            spent += wait
 
     def _next_wait(
         self, failure: Failure | None, reply: Reply, tried: int, spent: float
@@ -180,9 +195,10 @@ class OpenAIClient:
     def _reply_to(self, error: Exception) -> Reply:
         """Make a reply of what the SDK raises; what is our own fault goes on rising."""
         match error:
-            case self._openai.APIStatusError():
-                response = error.response
-                return Reply(error.status_code, _kept(response.headers), response.text[:MAX_BODY])
+            case _RefusedError() | self._openai.APIConnectionError(__cause__=_RefusedError()):
+                refused: Any = error if isinstance(error, _RefusedError) else error.__cause__
+                reply: Reply = refused.reply
+                return reply
             case self._openai.APITimeoutError():
                 return _no_answer("time-out", f"no answer within {self._timeout:g} s")
             case self._openai.APIConnectionError():
@@ -193,12 +209,9 @@ class OpenAIClient:
                 raise error
 
     def _clean(self, reply: Reply) -> Reply:
-        """Take the key out of whatever an endpoint says back."""
-        headers = {name: self._hide(value) for name, value in reply.headers.items()}
-        return replace(reply, headers=headers, body=self._hide(reply.body))
-
-    def _hide(self, text: str) -> str:
-        return hide_key(text, self._key)
+        """Take what is secret out of whatever an endpoint says back."""
+        headers = {name: secret.hide(value) for name, value in reply.headers.items()}
+        return replace(reply, headers=headers, body=secret.hide(reply.body))
 
     async def is_there(self, seconds: float) -> bool:
         """Say whether the endpoint answers anything at all, such as the list of its models."""
@@ -207,7 +220,7 @@ class OpenAIClient:
                 await self._lanes[0].sdk.models.with_raw_response.list()
         except self._openai.APIConnectionError:
             return False
-        except (self._openai.APIError, ValueError):
+        except (self._openai.APIError, ValueError, _RefusedError):
             return True
         except TimeoutError:
             return False
@@ -219,11 +232,22 @@ class OpenAIClient:
             await lane.sdk.close()
 
 
-def hide_key(text: str, key: str | None) -> str:
-    """Replace a key by `[key]`, also where a part of it is starred out by the endpoint itself."""
-    if not key or len(key) < 6 or key.lower() in _PLACEHOLDERS:
-        return text
-    return text.replace(key, "[key]")
+class _RefusedError(Exception):
+    """An answer that is no success, read as far as it may be: the SDK would read it to its end."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(f"status {reply.status}")
+        self.reply = reply
+
+
+async def _take_refusal(response: Any) -> None:
+    """Take every answer but a success, and but a short redirection, before the SDK does."""
+    length = response.headers.get("content-length", "")
+    short = length.isdigit() and int(length) <= MAX_REDIRECT
+    plain = "content-encoding" not in response.headers
+    if response.status_code >= 300 and not (response.has_redirect_location and short and plain):
+        body = await _read_body(response.aiter_bytes(), None)
+        raise _RefusedError(Reply(response.status_code, _kept(response.headers), body))
 
 
 async def _read_body(pieces: AsyncIterator[bytes], watch: "_TokenWatch | None") -> str:
@@ -296,7 +320,7 @@ def _root_of(error: BaseException) -> str:
     """Name the first cause: `All connection attempts failed` helps, `Connection error.` doesn't."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return f"{type(error).__name__}: {error}"[:300]
+    return secret.hide(f"{type(error).__name__}: {error}")[:300]  # half a key is not found
 
 
 def _module_of(error: BaseException) -> str:

@@ -4,20 +4,24 @@ Puts the other modules together and talks to the person at the terminal; measure
 """
 
 import asyncio
+import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import choice as chosen
+from bench import resume, secret
 from bench.choice import Choice
 from bench.clients import OpenAIClient, RecordingClient, probe
+from bench.limits import Tokens, UsedUp
 from bench.manifest import SCRIPTED, make_manifest
-from bench.plan import Order, Plan, make_plan
-from bench.records import RunFolder, list_runs
-from bench.run import Progress, Tally, done_keys, run_all
+from bench.plan import Order, Plan, make_plan, record
+from bench.records import RunFolder, json_lines
+from bench.run import Progress, Tally, kept_stops, run_all
 from bench.show import printable
 from bench.status import INCOMPLETE, OK, Interrupted
 from bench.types import Client, WorkbenchError
@@ -57,24 +61,57 @@ class Kind:
 def compare(values: Mapping[str, Any], order: Order, kind: Kind | None = None) -> int:
     """Run a comparison, or go on with one, and write its report; return the exit status."""
     kind = kind or COMPARE
-    folder = RunFolder.find(order.results, order.resume) if order.resume else None
-    choice = _choice_of(values, folder)
-    plan = kind.plan(choice, order)
-    if folder is not None:
-        _check_same(folder, plan, kind)
-        done = done_keys(folder)
-        plan = replace(plan, jobs=tuple(job for job in plan.jobs if job.key not in done))
-        if not plan.jobs and folder.manifest.get("finished"):
-            print(f"{folder.path}: nothing left to do")  # noqa: T201 (the answer)
-            return OK
-    elif not order.dry_run:
-        _tell_of_unfinished(order.results, kind)
+    folder = resume.find_run(order, kind.name)
+    order = resume.recorded_into(folder, order)
+    plan = kind.plan(_choice_of(values, folder), order)
+    if folder is None:
+        return _start(plan, order, kind)
+    try:
+        return _go_on(plan, order, folder, kind)
+    finally:
+        folder.close()
+
+
+def _start(plan: Plan, order: Order, kind: Kind) -> int:
+    unfinished = None if order.dry_run else resume.tell_of_unfinished(order.results, kind.name)
+    if unfinished:
+        tell(unfinished)
+    return _ask_and_run(plan, order, None, kind, Counter())
+
+
+def _go_on(plan: Plan, order: Order, folder: RunFolder, kind: Kind) -> int:
+    _check_same(folder, plan, kind)
+    rest, kept = _leave_out_kept(plan, folder)
+    finished = folder.manifest.get("finished")
+    if not order.dry_run and (rest.jobs or not finished):
+        hold(folder)
+        rest, kept = _leave_out_kept(plan, folder)  # again: nobody else writes to it from now on
+        finished = folder.manifest.get("finished")
+    if finished and not rest.jobs:
+        print(f"{folder.path}: nothing left to do")  # noqa: T201 (the answer)
+        return OK
+    tell(f"{folder.path}: {kept.total()} of {len(plan.jobs)} episodes are kept")
+    return _ask_and_run(rest, order, folder, kind, kept)
+
+
+def _ask_and_run(
+    plan: Plan,
+    order: Order,
+    folder: RunFolder | None,
+    kind: Kind,
+    kept: Counter[str],
+) -> int:
+    """Say what will be run, ask whether it shall be, run it, and report; `kept`: stops so far."""
+    _take_stock(plan, folder)
     tell(plan.outline())
     if order.dry_run:
         return OK
     if plan.live and plan.jobs and not order.yes:
         confirm()
-    return asyncio.run(_run(plan, order, folder, kind))
+    plan = record(plan, order)
+    made, tally = asyncio.run(_run(plan, order, folder, kind))
+    with resume.saying_how(made, _how(made, kind)):
+        return _end_run(plan, made, tally, kind, kept)
 
 
 def _choice_of(values: Mapping[str, Any], folder: RunFolder | None) -> Choice:
@@ -83,22 +120,26 @@ def _choice_of(values: Mapping[str, Any], folder: RunFolder | None) -> Choice:
     return chosen.resumed(folder.manifest.get("choice", {}), values, folder.path.name)
 
 
+def _leave_out_kept(plan: Plan, folder: RunFolder) -> tuple[Plan, Counter[str]]:
+    """Leave out the episodes that need not be run again; return also how those stopped."""
+    kept = kept_stops(folder)
+    jobs = tuple(job for job in plan.jobs if job.key not in kept)
+    return replace(plan, jobs=jobs), Counter(kept.values())
+
+
+def hold(folder: RunFolder) -> None:
+    """Take a folder for writing; say what a kill left half-written."""
+    dropped = folder.resume()
+    if dropped:
+        tell(f"{folder.path}: a half-written last line ({dropped} bytes) was dropped")
+
+
 def _check_same(folder: RunFolder, plan: Plan, kind: Kind) -> None:
     """Refuse to go on with a run whose tasks, data or settings are no longer the same."""
-    stored = folder.manifest
-    fresh = kind.manifest(plan, "")
-    told = ("mode", "settings", "drivers", "variants", "trials", "tasks", "datasets")
-    for name in ("experiment", *told, *kind.more(plan)):
-        if stored.get(name) != fresh[name]:
-            raise WorkbenchError(
-                f"{folder.path.name}: {name} changed since it was begun; start a new run without --resume"
-            )
+    fresh = secret.hide_value(kind.manifest(plan, ""))
+    told = ("mode", "settings", "drivers", "variants", "trials", "tasks", "golds", "datasets")
     _check_own(folder, fresh["own"])
-    for before, after in zip(stored["endpoints"], fresh["endpoints"], strict=True):
-        if {**before, "recorded": 0} != {**after, "recorded": 0}:
-            raise WorkbenchError(
-                f"{folder.path.name}: endpoint {before['name']} changed; start a new run"
-            )
+    resume.refuse_changes(folder, fresh, (*told, *kind.more(plan), "endpoints"))
 
 
 def _check_own(folder: RunFolder, fresh: Mapping[str, Any]) -> None:
@@ -108,26 +149,64 @@ def _check_own(folder: RunFolder, fresh: Mapping[str, Any]) -> None:
     for name in sorted({*before, *after}):
         if before.get(name) != after.get(name):
             raise WorkbenchError(
-                f"{folder.path.name}: {name} changed since it was begun; put it back, or start a new "
-                "run without --resume"
+                f"{folder.path.name}: {name} {resume.CHANGED}; put it back, {resume.NEW_RUN}"
             )
+
+
+def _take_stock(plan: Plan, folder: RunFolder | None) -> None:
+    """Let the budget know what an episode takes, and what the run has used so far."""
+    plan.expect()
+    if folder is not None and plan.live:
+        plan.spending.add_earlier(*_used_before(folder))
+
+
+def _used_before(folder: RunFolder) -> tuple[Tokens, int]:
+    """Return what a run has used, in how many episodes.
+
+    The manifest's count holds what was cut, too; a run that was killed since has more by its lines.
+    """
+    used, episodes = Tokens(), 0
+    for line in json_lines(folder.path / "episodes.jsonl"):
+        episodes += 1
+        for turn in line["turns"]:
+            used += _tokens_of(turn["reply"].get("usage", {}))
+    noted = _tokens_of(folder.manifest.get("spent", {}))
+    return max(used, noted, key=lambda tokens: tokens.total), episodes
+
+
+def _tokens_of(usage: Mapping[str, Any]) -> Tokens:
+    return Tokens(usage.get("prompt") or 0, usage.get("completion") or 0)
 
 
 # ------------------------------------------------------------ running it
 
 
-async def _run(plan: Plan, order: Order, folder: RunFolder | None, kind: Kind) -> int:
+async def _run(
+    plan: Plan, order: Order, folder: RunFolder | None, kind: Kind
+) -> tuple[RunFolder, Tally]:
+    """Run what is left; return the folder, which is still held."""
     try:
-        for client in plan.clients if plan.live and plan.jobs else ():
-            await probe(_inner(client), plan.settings, order.probe_timeout, tell)
+        with suppress(UsedUp):  # the run then says so
+            for client in plan.clients if plan.live and plan.jobs else ():
+                await probe(_inner(client), plan.settings, order.probe_timeout, tell)
         folder = _open_folder(plan, order, folder, kind)
-        tally = await _run_jobs(plan, folder, kind)
+        return folder, await _run_jobs(plan, folder, kind)
     finally:
         for client in plan.clients:
             with suppress(Exception):
                 await client.close()
-    folder.finish(stops=dict(tally.stops), broken=len(tally.broken))
-    return finish(folder, tally, kind)
+
+
+def _end_run(
+    plan: Plan, folder: RunFolder, tally: Tally, kind: Kind, kept: Mapping[str, int]
+) -> int:
+    """Report, and then note the end: who is killed before that finds the run unfinished."""
+    if tally.left:
+        return _stop(plan, folder, tally, kind)
+    folder.end(stops=dict(tally.stops + Counter(kept)), broken=len(tally.broken))
+    status = finish(folder, tally, kind, tuple(_overloads(plan)))
+    folder.finish()
+    return status
 
 
 def _inner(client: Client) -> OpenAIClient:
@@ -139,11 +218,19 @@ def _inner(client: Client) -> OpenAIClient:
 
 def _open_folder(plan: Plan, order: Order, folder: RunFolder | None, kind: Kind) -> RunFolder:
     if folder is None:
-        return RunFolder.create(order.results, kind.name, kind.manifest(plan, order.command))
-    dropped = folder.resume()
-    if dropped:
-        tell(f"{folder.path}: a half-written last line ({dropped} bytes) was dropped")
+        into = {} if order.record is None else {"record": str(order.record)}
+        manifest = {**kind.manifest(plan, order.command), **into}
+        return RunFolder.create(order.results, kind.name, manifest)
+    folder.write_manifest(
+        {**resume.note_resumed(folder.manifest, order.command), **_limits_of(plan)}
+    )
     return folder
+
+
+def _limits_of(plan: Plan) -> dict[str, Any]:
+    """Return the limits as the manifest holds them: they may be said otherwise each time."""
+    choice = chosen.to_manifest(plan.choice, plan.endpoints)
+    return {"choice": choice, "timeout": plan.choice.timeout, "concurrency": plan.concurrency}
 
 
 async def _run_jobs(plan: Plan, folder: RunFolder, kind: Kind) -> Tally:
@@ -161,32 +248,75 @@ async def _run_jobs(plan: Plan, folder: RunFolder, kind: Kind) -> Tally:
             leave=leave_for(plan.choice.allow, ask),
             concurrency=plan.concurrency,
             watch=progress,
+            spending=plan.spending,
         )
     except asyncio.CancelledError:
+        folder.close()
         raise Interrupted(
-            f"stopped; every finished episode is kept. Go on with:\n{_how(folder, kind)}"
+            f"stopped; every finished episode is kept. Go on with:\n    {_how(folder, kind)}"
         ) from None
     except WorkbenchError as error:
-        raise WorkbenchError(f"{error}\nGo on with: {_how(folder, kind)}") from None
+        folder.close()
+        raise WorkbenchError(f"{error}; go on with: {_how(folder, kind)}") from None
     finally:
         progress.end()
-        folder.close()
+        with suppress(WorkbenchError):
+            _note_use(plan, folder)
+
+
+def _note_use(plan: Plan, folder: RunFolder) -> None:
+    """Keep how often each endpoint was asked, whether that was too often, and what was used."""
+    if not plan.live:
+        return
+    manifest, used = folder.manifest, plan.spending.used
+    asked = manifest.get("asked", {})
+    for client in plan.clients:
+        asked[client.name] = _inner(client).gate.describe(asked.get(client.name, {}))
+    spent = {"prompt": round(used.prompt), "completion": round(used.completion)}
+    folder.write_manifest({**manifest, "asked": asked, "spent": spent})
+
+
+def _overloads(plan: Plan) -> Iterator[str]:
+    """Yield a line for each endpoint that was asked too much."""
+    for client in plan.clients if plan.live else ():
+        gate = _inner(client).gate
+        if gate.overloads:
+            yield (
+                f"{client.name} was asked too much {gate.overloads} times (429, 503 or 529); requests in "
+                f"flight went down to {gate.lowest}"
+            )
+
+
+def _stop(plan: Plan, folder: RunFolder, tally: Tally, kind: Kind) -> int:
+    """Report what a run has that a limit stopped, and say how it goes on."""
+    try:
+        finish(folder, tally, kind, tuple(_overloads(plan)))
+    except WorkbenchError as error:  # so little of a run has no report
+        tell(str(error))
+    tell(
+        f"{plan.spending.tell()}; {tally.left} episodes are left, every finished one is kept. Go on with:\n"
+        f"    {_how(folder, kind)} {plan.spending.suggest(tally.left)}"
+    )
+    return INCOMPLETE
 
 
 def _how(folder: RunFolder, kind: Kind) -> str:
-    return f"    python -m bench {kind.command or kind.name} --resume {folder.path}"
+    path = shlex.quote(str(folder.path))
+    return f"python -m bench {kind.command or kind.name} --resume {path}"
 
 
-def finish(folder: RunFolder, tally: Tally, kind: Kind) -> int:
-    """Write the report, print the summary, and say what is missing."""
+def finish(folder: RunFolder, tally: Tally, kind: Kind, notes: Sequence[str] = ()) -> int:
+    """Write the report, print the summary, and say what is missing; `notes` are told as they are."""
     ending = kind.end(folder)
     print(ending.text)  # noqa: T201 (the answer)
     print("\n".join(f"report: {path}" for path in ending.paths))  # noqa: T201
+    for note in notes:
+        tell(note)
     for line in tally.broken[:5]:
         tell(f"broken off by a fault of the workbench: {line}")
     if tally.missing:
         tell(
-            f"{tally.missing} episodes have no outcome; try them again with:\n{_how(folder, kind)}"
+            f"{tally.missing} episodes have no outcome; try them again with:\n    {_how(folder, kind)}"
         )
     return INCOMPLETE if tally.missing else ending.status
 
@@ -244,13 +374,6 @@ def confirm() -> None:
 def tell(text: str) -> None:
     """Say something beside the answer."""
     print(text, file=sys.stderr)  # noqa: T201 (beside the answer)
-
-
-def _tell_of_unfinished(results: Path, kind: Kind) -> None:
-    runs = list_runs(results)
-    manifest = RunFolder(runs[-1]).manifest if runs else {}
-    if manifest.get("experiment") == kind.name and manifest.get("finished") is None:
-        tell(f"{runs[-1].name} is unfinished; --resume {runs[-1].name} goes on with it")
 
 
 # ------------------------------------------------------------ summary

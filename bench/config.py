@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from bench.arguments import add_secret
 from bench.types import WorkbenchError
 
 NAME = "bench.toml"
@@ -65,16 +66,29 @@ def apply_config(
         flag = _flag_of(key, known, place)
         _refuse_secret(key, value, place)
         if parser is None or flag not in _flags(parser):
-            if key == "results" and parser is None and hasattr(options, "results"):
-                found["results"] = Path(str(value))
+            found |= _for_any(flag, value, place, options) if parser is None else {}
             continue
         parser.place = place
         found |= vars(parser.parse_args(_words(parser, flag, value, place)))
     said = set() if parser is None else set(_said(parser, words[1:]))
+    if "secret" in found:  # here nothing said wins: both are hidden
+        found["secret"] = [*(options.secret or ()), *found["secret"]]
+        said.discard("secret")
     for name, value in _unsaid(found, said, options, environ).items():
         setattr(options, name, _under(path.parent, name, value))
     if parser is not None and not getattr(options, "resume", None):
         options.config = str(path)
+
+
+def _for_any(flag: str, value: Any, place: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what a file says to a command that takes no more of it: places, and what is secret."""
+    if flag == "--results" and hasattr(options, "results"):
+        return {"results": Path(str(value))}
+    if flag == "--secret":
+        parser = _bare(add_secret)
+        parser.place = place
+        return vars(parser.parse_args(_words(parser, flag, value, place)))
+    return {}
 
 
 def _bare(add: Add) -> _FileParser:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench import secret
 from bench.records import RunFolder
 from bench.show import printable
 from bench.status import FOUND, OK, UNSURE
@@ -99,7 +100,8 @@ def run_diff(
     found = compare_runs(first, second, driver=driver)
     path = out or second.path / "diff.md"
     try:
-        path.write_text(to_markdown(compose(found, limit)), encoding="utf-8", newline="\n")
+        text = secret.hide_keys(to_markdown(compose(found, limit)))
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise WorkbenchError(
             f"{path}: can't be written ({error.strerror}); choose --out FILE"

@@ -6,6 +6,7 @@ run folder, and has the report written. Measures nothing itself.
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -13,17 +14,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import choice as chosen
-from bench import pairing, streaming, tool_choice
+from bench import pairing, resume, secret, streaming, tool_choice
 from bench.choice import Choice, Endpoint
 from bench.clients import OpenAIClient, RecordedClient, RecordingClient, is_settled, probe
-from bench.compare import confirm, tell
+from bench.compare import confirm, hold, tell
 from bench.manifest import describe_endpoints, describe_machines, describe_run, hash_datasets
 from bench.paths import find_datasets
 from bench.plan import LIVE_AT_ONCE, RECORDED_AT_ONCE, Order, describe_recording, make_client
 from bench.profiles import load_profiles, profile_for, profile_record, shape_for
 from bench.recordings import Recorder, Recording
 from bench.records import RunFolder, to_json
-from bench.status import INCOMPLETE, OK
+from bench.status import INCOMPLETE, OK, Interrupted
 from bench.types import Client, WorkbenchError
 
 Name = Literal["pairing", "choice", "streaming", "ask"]
@@ -44,6 +45,8 @@ class Experiment:
     """How many requests `count` questions take."""
     at_once: int = LIVE_AT_ONCE
     """Questions at a time, live: one where times are compared."""
+    count: int = 20
+    """Questions of each kind, unless told."""
 
 
 EXPERIMENTS: Mapping[Name, Experiment] = {
@@ -111,13 +114,20 @@ class Job:
                 *describe_endpoints(asked.endpoints, asked.recordings, self.choice),
                 *map(_strict_entry, asked.profiles),
             ],
-            "settings": self.settings(),
+            "settings": secret.mask_options(self.settings()),
             "timeout": self.choice.timeout,
             "count": self.count,
             "concurrency": self.at_once,
             "datasets": hash_datasets(find_datasets()),
+            "choice": chosen.to_manifest(self.choice, asked.endpoints),
             "notes": list(self.order.notes),
+            **({} if self.order.record is None else {"record": str(self.order.record)}),
         }
+
+    def how(self, folder: RunFolder) -> str:
+        """Say what is typed to go on."""
+        command = resume.command_of({"experiment": self.name})
+        return f"python -m bench {command} --resume {shlex.quote(str(folder.path))}"
 
 
 def _strict_entry(profile: str) -> dict[str, Any]:
@@ -133,20 +143,71 @@ def run_experiment(
     name: Name,
     values: Mapping[str, Any],
     order: Order,
-    count: int,
+    count: int | None = None,
     experiment: Experiment | None = None,
 ) -> int:
-    """Run an experiment, the one of that name unless given, and write its report; return the exit status."""
-    choice = chosen.choice_from(values)
-    chosen_one = experiment or EXPERIMENTS[name]
-    job = Job(name, choice, order, find_asked(name, choice, order), count, chosen_one)
-    who = f"{', '.join(job.asked.names)} ({job.asked.mode})"
-    tell(f"{name}: {count} questions of each kind, {job.requests} requests to {who}")
-    if order.dry_run:
+    """Run an experiment, or go on with a run, and write its report; return the exit status.
+
+    `experiment`: the one of that name unless given; `count`: as it, or the run, has it.
+    """
+    folder = resume.find_run(order, name, KEPT)
+    order = resume.recorded_into(folder, order)
+    choice = chosen.choice_from(values) if folder is None else _choice_of(folder, values)
+    one = experiment or EXPERIMENTS[name]
+    count = count or (one.count if folder is None else folder.manifest.get("count", one.count))
+    job = Job(name, choice, order, find_asked(name, choice, order), count, one)
+    if folder is None:
+        return _start(job)
+    try:
+        return _go_on(job, folder)
+    finally:
+        folder.close()
+
+
+def _choice_of(folder: RunFolder, values: Mapping[str, Any]) -> Choice:
+    stored = folder.manifest.get("choice")
+    if stored is None:
+        raise WorkbenchError(f"{folder.path.name}: an earlier version began it; start a new run")
+    return chosen.resumed(stored, values, folder.path.name)
+
+
+def _start(job: Job) -> int:
+    unfinished = resume.tell_of_unfinished(job.order.results, job.name)
+    if unfinished and not job.order.dry_run:
+        tell(unfinished)
+    return _confirm_and_run(job, None)
+
+
+def _go_on(job: Job, folder: RunFolder) -> int:
+    """Go on with a run: replies are kept, and what was found is read from them again."""
+    same = ("mode", "settings", "count", "datasets", "endpoints")
+    resume.refuse_changes(folder, secret.hide_value(job.manifest()), same)
+    if not job.order.dry_run and not _is_done(folder):
+        hold(folder)
+    if _is_done(folder):
+        print(f"{folder.path}: nothing left to do")  # noqa: T201 (the answer)
         return OK
-    if job.asked.mode == "live" and not order.yes:
+    return _confirm_and_run(job, folder)
+
+
+def _is_done(folder: RunFolder) -> bool:
+    manifest = folder.manifest
+    return bool(manifest.get("finished")) and not manifest.get("missing")
+
+
+def _confirm_and_run(job: Job, folder: RunFolder | None) -> int:
+    who = f"{', '.join(job.asked.names)} ({job.asked.mode})"
+    tell(f"{job.name}: {job.count} questions of each kind, {job.requests} requests to {who}")
+    if job.order.dry_run:
+        return OK
+    if job.asked.mode == "live" and not job.order.yes:
         confirm()
-    return asyncio.run(_run(job))
+    made, missing = asyncio.run(_run(job, folder))
+    with resume.saying_how(made, job.how(made)):
+        made.end(missing=missing)
+        status = _finish(job, made, missing)
+        made.finish()
+        return status
 
 
 def find_asked(name: Name, choice: Choice, order: Order) -> Asked:
@@ -181,7 +242,8 @@ def read_recordings(name: str, choice: Choice) -> tuple[Recording, ...]:
 # ------------------------------------------------------------ running it
 
 
-async def _run(job: Job) -> int:
+async def _run(job: Job, folder: RunFolder | None) -> tuple[RunFolder, int]:
+    """Ask everybody; return the folder, which is still held, and how much is missing."""
     clients: list[Client] = []
     with ExitStack() as stack:
         try:
@@ -189,15 +251,34 @@ async def _run(job: Job) -> int:
             for client in clients:
                 if isinstance(client, OpenAIClient) and job.asked.mode == "live":
                     await probe(client, job.settings(), job.order.probe_timeout, tell)
-            folder = RunFolder.create(job.order.results, job.name, job.manifest(), KEPT)
+            folder = _open_folder(job, folder)
             clients[:] = [_keep(job, folder, at, client) for at, client in enumerate(clients)]
-            missing = sum([await _ask(job, folder, at, c) for at, c in enumerate(clients)])
+            return folder, sum([await _ask(job, folder, at, c) for at, c in enumerate(clients)])
+        except (asyncio.CancelledError, WorkbenchError) as error:
+            raise _stopped(job, folder, error) from None
         finally:
             for client in clients:
                 with suppress(Exception):
                     await client.close()
-    folder.finish(missing=missing)
-    return _finish(folder, missing)
+
+
+def _open_folder(job: Job, folder: RunFolder | None) -> RunFolder:
+    """Open a new folder; one that goes on is emptied: its lines are made of the replies again."""
+    if folder is None:
+        return RunFolder.create(job.order.results, job.name, job.manifest(), KEPT)
+    folder.write_manifest(resume.note_resumed(folder.manifest, job.order.command))
+    folder.clear()
+    return folder
+
+
+def _stopped(job: Job, folder: RunFolder | None, error: BaseException) -> BaseException:
+    """Say how a run goes on that was stopped after its folder was made."""
+    if folder is None:
+        return error
+    folder.close()
+    if isinstance(error, WorkbenchError):
+        return WorkbenchError(f"{error}; go on with: {job.how(folder)}")
+    return Interrupted(f"stopped; every reply is kept. Go on with:\n    {job.how(folder)}")
 
 
 def _open(job: Job, stack: ExitStack) -> Iterator[Client]:
@@ -240,7 +321,7 @@ async def _ask(job: Job, folder: RunFolder, at: int, client: Client) -> int:
     return sum(trial.outcome in {"failed", "not_recorded"} for trial in trials)
 
 
-def _finish(folder: RunFolder, missing: int) -> int:
+def _finish(job: Job, folder: RunFolder, missing: int) -> int:
     """Write the report, print its first section, and say what is missing."""
     from bench.wire_report import summarize, write_wire_report  # noqa: PLC0415 (it loads pandas)
 
@@ -249,4 +330,6 @@ def _finish(folder: RunFolder, missing: int) -> int:
     print("\n".join(f"report: {path}" for path in paths))  # noqa: T201
     if missing:
         tell(f"{missing} requests have no outcome: the endpoint failed, or they were not recorded")
+        if job.asked.mode == "live":
+            tell(f"try them again with:\n    {job.how(folder)}")
     return INCOMPLETE if missing else OK

@@ -5,11 +5,14 @@ written as they are, so open them with a program, not with a spreadsheet that ru
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from bench import secret
 from bench.drivers import open_reply
 from bench.records import RunFolder, reply_from_json
 from bench.types import WorkbenchError
@@ -17,6 +20,9 @@ from bench.types import WorkbenchError
 FORMS = ("csv", "parquet")
 KEYS = ("endpoint", "arm", "task_id", "pair", "lang", "category", "variant", "trial", "step")
 """What joins the tables: an episode's row has all of them but `step`."""
+
+_PART = 1_000
+"""Episodes whose rows are held at once."""
 
 Line = Mapping[str, Any]
 Row = dict[str, Any]
@@ -34,39 +40,69 @@ def export(folder: RunFolder, form: str, out: Path | None = None) -> list[Path]:
         raise WorkbenchError(
             "--to parquet needs pyarrow: pip install 'toolcall-workbench[parquet]', or take --to csv"
         )
-    made = tables_of(folder)
+    lines = folder.stored()
+    if not lines:
+        raise WorkbenchError(f"{folder.path}: holds no finished episode; resume the run first")
     where = out or folder.path / "export"
     try:
         where.mkdir(parents=True, exist_ok=True)
-        return [_write(frame, where / f"{name}.{form}") for name, frame in made.items()]
+        paths = [where / f"{name}.{form}" for name in ("episodes", *_TABLES)]
+        _write_episodes(lines, paths[0])
+        _write_rows(lines, paths[1:])
     except OSError as error:
         raise WorkbenchError(
             f"{where}: can't be written ({error.strerror}); choose --out DIR"
         ) from None
+    return paths
 
 
-def _write(frame: Any, path: Path) -> Path:
+def _write_episodes(lines: Sequence[Line], path: Path) -> None:
+    from bench.tables import episode_table, plain_frame  # noqa: PLC0415 (pandas takes time to load)
+
+    with _writer(path) as write:
+        write(plain_frame(episode_table(lines).drop(columns="line"), _plain))
+
+
+def _write_rows(lines: Sequence[Line], paths: Sequence[Path]) -> None:
+    """Write the tables of what was said: never more than a part of them is held."""
+    from bench.tables import frame_of  # noqa: PLC0415 (pandas takes time to load)
+
+    with ExitStack() as stack:
+        writers = [stack.enter_context(_writer(path)) for path in paths]
+        for part in chain([[]], _parted(lines)):  # an empty table has its columns, too
+            for write, (types, rows) in zip(writers, _TABLES.values(), strict=True):
+                write(frame_of([_flat(row) for line in part for row in rows(line)], types))
+
+
+def _parted(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    rest = iter(lines)
+    while part := list(islice(rest, _PART)):
+        yield part
+
+
+@contextmanager
+def _writer(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Open a file; yield what adds a table to it, each of the same columns and types."""
     if path.suffix == ".csv":
-        frame.to_csv(path, index=False, lineterminator="\n")
-    else:
-        frame.to_parquet(path, index=False, engine="pyarrow")
-    return path
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield lambda frame: frame.to_csv(
+                file, index=False, header=not file.tell(), lineterminator="\n"
+            )
+        return
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 (an extra)
+    from pyarrow import parquet  # noqa: PLC0415
 
+    with ExitStack() as stack:
+        opened: list[Any] = []
 
-def tables_of(folder: RunFolder) -> dict[str, Any]:
-    """Return a run's tables as DataFrames, by name: episodes, turns, calls, readings."""
-    from bench.tables import episode_table, frame_of  # noqa: PLC0415 (pandas takes time to load)
+        def write(frame: Any) -> None:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            if not opened:
+                opened.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+            if table.num_rows:
+                opened[0].write_table(table)
 
-    lines = list(folder.lines())
-    if not lines:
-        raise WorkbenchError(f"{folder.path}: holds no finished episode; resume the run first")
-    records: list[Any] = episode_table(lines).to_dict("records")
-    episodes = [_flat(row) for row in records]
-    made = {"episodes": frame_of(episodes)}
-    for name, (columns, rows) in _TABLES.items():
-        found = [_flat(row) for line in lines for row in rows(line)]
-        made[name] = frame_of(found, [*KEYS, *columns])
-    return made
+        yield write
 
 
 def _flat(row: Row) -> Row:
@@ -78,7 +114,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (Mapping, list, tuple)):
         value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return secret.hide(value).encode("utf-8", "backslashreplace").decode()
     return value
 
 
@@ -165,35 +201,40 @@ def call_rows(line: Line) -> Iterator[Row]:
             }
 
 
-_TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Line], Iterator[Row]]]] = {
+def _typed(text: str, **types: str) -> dict[str, str]:
+    """Return the pandas type of each column: of the keys, of texts, and of those that are named."""
+    keys = {name: "Int64" if name in ("trial", "step") else "string" for name in KEYS}
+    return {**keys, **{name: types.get(name, "string") for name in text.split()}}
+
+
+_WHOLE = "Int64"
+_TABLES: Mapping[str, tuple[Mapping[str, str], Callable[[Line], Iterator[Row]]]] = {
     "turns": (
-        (
-            *(
-                "corrects",
-                "sent",
-                "status",
-                "text",
-                "reasoning",
-                "finish_reason",
-                "body",
-                "seconds",
-            ),
-            *("first_token", "prompt_tokens", "completion_tokens", "cached_tokens"),
-            *("reasoning_tokens", "retries", "model", "fingerprint"),
+        _typed(
+            "corrects sent status text reasoning finish_reason body seconds first_token "
+            "prompt_tokens completion_tokens cached_tokens reasoning_tokens retries model fingerprint",
+            **dict.fromkeys(("seconds", "first_token"), "Float64"),
+            **dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens"), _WHOLE),
+            **dict.fromkeys(("status", "reasoning_tokens", "retries"), _WHOLE),
+            corrects="boolean",
         ),
         turn_rows,
     ),
     "calls": (
-        (
-            *("number", "id", "tool", "arguments", "raw", "failure", "detail", "result", "error"),
-            *("leave", "seconds"),
+        _typed(
+            "number id tool arguments raw failure detail result error leave seconds",
+            number=_WHOLE,
+            error="boolean",
+            seconds="Float64",
         ),
         call_rows,
     ),
     "readings": (
-        (
-            *("level", "outcome", "thought", "final", "calls", "failure", "detail", "message"),
-            *("position", "field", "repairs", "dropped"),
+        _typed(
+            "level outcome thought final calls failure detail message position field repairs "
+            "dropped",
+            calls=_WHOLE,
+            position=_WHOLE,
         ),
         reading_rows,
     ),

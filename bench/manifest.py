@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import choice as chosen
+from bench import secret
 from bench.choice import Choice, Endpoint, profile_of
 from bench.drivers import label
 from bench.paths import find_datasets, is_checkout
@@ -38,7 +39,7 @@ def make_manifest(plan: "Plan", command: str) -> dict[str, Any]:
             *describe_endpoints(plan.endpoints, plan.recordings, plan.choice),
             *_scripted_entry(plan),
         ],
-        "settings": dict(plan.settings),
+        "settings": secret.mask_options(plan.settings),
         "timeout": plan.choice.timeout,
         "stream": plan.choice.stream,
         "budget": {"steps": plan.choice.steps, "corrections": plan.choice.corrections},

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from bench import secret
 from bench.show import printable
 from bench.tools.data import make_error
 from bench.tools.schema import Function
@@ -64,10 +64,11 @@ class McpServer:
     def tell(self) -> str:
         """Say in a line what the server offers, with what it says of itself."""
         told = ", ".join(f"{e['name']}{_hint(e.get('annotations'))}" for e in self.entries)
-        return printable(
+        text = (
             f"{self.target}: {self.name}, {len(self.entries)} tools: {told}. Each call needs leave "
             "(--allow NAME, or a yes at the terminal), whatever the server says of its tools."
-        )[:4000]
+        )
+        return printable(secret.hide(text))[:4000]
 
 
 def _hint(annotations: Any) -> str:
@@ -85,7 +86,8 @@ def read_result(result: Any) -> Any:
     """Return what a model is shown of a call's result: its texts, else its structured content."""
     texts = [_text_of(block) for block in result.content]
     if result.is_error:
-        return make_error(f"the tool failed: {' '.join(texts)[:2000] or 'no reason given'}")
+        told = secret.hide_keys(" ".join(texts))[:2000]
+        return make_error(f"the tool failed: {told or 'no reason given'}")
     if not texts and result.structured_content is not None:
         return result.structured_content
     return "\n".join(texts)
@@ -146,8 +148,7 @@ def _words_of(target: str) -> str | list[str]:
     """Return the address of a running server, or the words of a command that starts one."""
     rest = target.removeprefix(PREFIX).strip()
     if re.match(r"https?://", rest):
-        parts = urlsplit(rest)
-        if parts.username or re.search("key|token|secret", parts.query, re.IGNORECASE):
+        if next(secret.in_address(rest), None) is not None:
             raise WorkbenchError("--tools mcp:…: leave keys out of a server's address")
         return rest
     try:
@@ -208,8 +209,8 @@ def _explain(target: str, error: BaseException, log: IO[str]) -> str:
         error = error.exceptions[0]
     log.seek(0)
     lines = [line.strip() for line in log.read(1_000_000).splitlines() if line.strip()]
-    last = f"; it wrote: {lines[-1][:200]}" if lines else ""
-    said = " ".join(str(error).split())[:200] or type(error).__name__
+    last = f"; it wrote: {secret.hide(lines[-1])[:200]}" if lines else ""
+    said = secret.hide(" ".join(str(error).split()))[:200] or type(error).__name__
     return f"--tools {target}: no MCP server answers there ({said}{last})"
 
 

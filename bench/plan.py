@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import choice as chosen
+from bench import secret
 from bench.choice import Choice, Endpoint, profile_of
 from bench.clients import OpenAIClient, Patience, RecordedClient, RecordingClient
 from bench.drivers import NativeDriver, ReactDriver, label
+from bench.limits import COMPLETION, Gate, Spending, Tokens, count_tokens, make_caps
 from bench.loop import DEFAULT_SETTINGS
 from bench.manifest import LIMITED, describe_machine, scripted_note
 from bench.own import Own, load_own
@@ -25,8 +27,6 @@ from bench.types import Client, Lang, Task, WorkbenchError
 
 REPLIES = 2.5
 """Replies an episode takes on average, for estimates before a run."""
-COMPLETION = 120
-"""Completion tokens of a reply on average, for estimates before a run."""
 RECORDED_AT_ONCE = 32
 LIVE_AT_ONCE = 4
 PATIENCE = Patience()
@@ -64,6 +64,8 @@ class Plan:
     experiment: str = "compare"
     toolbox_for: ToolboxFor = bundled_toolbox
     own: Own = field(default_factory=Own)
+    spending: Spending = field(default_factory=Spending)
+    """What the run uses, against its limits."""
 
     @property
     def live(self) -> bool:
@@ -104,8 +106,15 @@ class Plan:
         return text + (
             f"\nabout {round(len(self.jobs) * REPLIES)} requests (at most "
             f"{len(self.jobs) * self.choice.steps}), {_thousands(prompt)} prompt tokens and "
-            f"{_thousands(completion)} completion tokens; a rough estimate\n{_sureness(units, len(self.tasks) * self.trials / units)}"
+            f"{_thousands(completion)} completion tokens; a rough estimate\n"
+            + "".join(f"{line}\n" for line in self.spending.foresee(len(self.jobs)))
+            + _sureness(units, len(self.tasks) * self.trials / units)
         )
+
+    def expect(self) -> None:
+        """Let the budget know what an episode takes by the estimate."""
+        if self.live and self.spending.caps:
+            self.spending.expect(Tokens(*estimate(self)), len(self.jobs))
 
 
 def _sureness(units: int, observations: float) -> str:
@@ -149,11 +158,12 @@ def make_plan(
     for task in tasks:
         for variant in choice.variant:
             toolbox_for(task, variant)
+    for name in (*(task.id for task in tasks), *(endpoint.name for endpoint in endpoints)):
+        secret.refuse_in_name(name)
     settings = choice.settings(_base_settings(recordings))
     trials = choice.trials or max([r.manifest.get("trials", 1) for r in recordings], default=1)
-    clients = _scripted(own, tasks) or _clients(
-        endpoints, recordings, choice, settings, trials, order, experiment, own
-    )
+    spending = _spending(choice)
+    clients = _scripted(own, tasks) or _clients(endpoints, recordings, choice, order, spending)
     jobs = tuple(plan_jobs(tasks, drivers, clients, variants=choice.variant, trials=trials))
     return Plan(
         choice=choice,
@@ -168,7 +178,17 @@ def make_plan(
         experiment=experiment,
         toolbox_for=toolbox_for,
         own=own,
+        spending=spending,
     )
+
+
+def _spending(choice: Choice) -> Spending:
+    if choice.budget_money is not None and choice.price is None:
+        raise WorkbenchError(
+            "--budget-money: needs --price PROMPT,COMPLETION (of a million tokens)"
+        )
+    caps = make_caps(choice.budget_tokens, choice.budget_money, choice.price)
+    return Spending(caps, seconds=choice.time_limit)
 
 
 def _load_tasks(
@@ -249,31 +269,36 @@ def _clients(
     endpoints: Sequence[Endpoint],
     recordings: Sequence[Recording],
     choice: Choice,
-    settings: Mapping[str, Any],
-    trials: int,
     order: Order,
-    experiment: str,
-    own: Own,
+    spending: Spending,
 ) -> tuple[Client, ...]:
     if recordings:
         return tuple(RecordedClient(recording) for recording in recordings)
-    clients: list[Client] = []
-    for endpoint in endpoints:
-        client: Client = make_client(endpoint, choice, order)
-        if order.record is not None and not order.dry_run:
-            manifest = describe_recording(
-                experiment, endpoint, choice, settings, trials, order.notes
-            )
-            manifest |= {"own": dict(own.files)} if own else {}
-            client = RecordingClient(client, Recorder(order.record, manifest))
-        clients.append(client)
-    return tuple(clients)
+    return tuple(make_client(endpoint, choice, order, spending=spending) for endpoint in endpoints)
+
+
+def record(plan: Plan, order: Order) -> Plan:
+    """Let what the endpoint answers be kept in the file that is named, if one is."""
+    if order.record is None or not plan.live:
+        return plan
+    [endpoint], [client] = plan.endpoints, plan.clients
+    manifest = describe_recording(
+        plan.experiment, endpoint, plan.choice, plan.settings, plan.trials, order.notes
+    )
+    manifest |= {"own": dict(plan.own.files)} if plan.own else {}
+    kept = RecordingClient(client, Recorder(order.record, manifest))
+    jobs = tuple(replace(job, client=kept) for job in plan.jobs)
+    return replace(plan, clients=(kept,), jobs=jobs)
 
 
 def make_client(
-    endpoint: Endpoint, choice: Choice, order: Order, patience: Patience = PATIENCE
+    endpoint: Endpoint,
+    choice: Choice,
+    order: Order,
+    patience: Patience = PATIENCE,
+    spending: Spending | None = None,
 ) -> OpenAIClient:
-    """Make the client of a live endpoint, which asks in its profile's form."""
+    """Make the client of a live endpoint, which asks in its profile's form and within its limits."""
     from bench.profiles import shape_for  # noqa: PLC0415 (only live runs need it)
 
     return OpenAIClient(
@@ -286,6 +311,7 @@ def make_client(
         patience=patience,
         shape=shape_for(profile_of(endpoint, choice), endpoint.model),
         headers=dict(_pair(text, "--header") for text in order.headers),
+        gate=Gate(rpm=choice.rpm, tpm=choice.tpm, spending=spending),
     )
 
 
@@ -305,7 +331,7 @@ def describe_recording(
         "model": endpoint.model,
         "host": endpoint.host,
         "profile": profile_of(endpoint, choice).name,
-        "settings": dict(settings),
+        "settings": secret.mask_options(settings),
         "trials": trials,
         "started": now(),
         "machine": describe_machine(),
@@ -335,12 +361,6 @@ def estimate(plan: Plan) -> tuple[int, int]:
         total += sizes[key]
     growth = 1.25  # each further request repeats the history with what came since
     return round(total * REPLIES * growth), round(len(plan.jobs) * REPLIES * COMPLETION)
-
-
-def count_tokens(text: str) -> float:
-    """Estimate tokens: four ASCII characters each, or one and a half of others."""
-    plain = sum(character.isascii() for character in text)
-    return plain / 4 + (len(text) - plain) / 1.5
 
 
 def _thousands(number: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
+from bench import secret
 from bench.records import (
     FORMAT,
     MAX_LINE,
@@ -30,6 +31,8 @@ MAX_RATIO = 400
 _PIECE = 256 * 1024
 _GZIP = 31
 """What zlib calls a gzip member."""
+_FIRST = b'{"type":"manifest",'
+"""What our first line begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Recorded:
 
 def request_hash(request: Request) -> str:
     """Return what a recorded answer is found by: all that is sent, but for the model's name."""
-    return hash_of([[hash_of(message) for message in request.messages], hash_of(request.options)])
+    options = secret.mask_options(request.options)  # as the manifest that is replayed keeps them
+    return hash_of([[hash_of(message) for message in request.messages], hash_of(options)])
 
 
 @dataclass(slots=True)
@@ -74,12 +78,13 @@ class Recording:
         for number, line in enumerate(recording._lines(), 1):
             try:
                 recording._take(object_of(line, path, number))
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise WorkbenchError(
                     f"{path}:{number}: not a line of a recording ({error!r})"
                 ) from None
         if not recording.manifest:
             raise WorkbenchError(f"{path}: not a recording: its manifest line is missing")
+        _check_manifest(recording)
         return recording
 
     def _take(self, line: dict[str, Any]) -> None:
@@ -149,6 +154,34 @@ class Recording:
         return None if step is None else step.reply
 
 
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("endpoint", "model", "host", "profile", "experiment"), str),
+    **dict.fromkeys(("settings", "notes"), dict),
+    **dict.fromkeys(("trials", "context"), int),
+}
+
+
+_MOST: Mapping[str, int] = {"trials": 1_000, "context": 1_000_000}
+"""More would fill the memory before anything is replayed."""
+
+
+def _check_manifest(recording: Recording) -> None:
+    """Refuse a manifest that lacks what a replay needs, or has it in another kind."""
+    known = recording.manifest
+    for name, kind in _KINDS.items():
+        needed = name in ("endpoint", "model", "settings")
+        lacking = known.get(name) is None and not needed and kind is not int
+        if (name in known or needed) and not lacking and not _is_kind(known.get(name), kind, name):
+            told = {str: "a text", dict: "an object", int: f"0 to {_MOST.get(name)}"}[kind]
+            raise WorkbenchError(f"{recording.path}: its manifest must have {told} as {name}")
+
+
+def _is_kind(value: Any, kind: type, name: str) -> bool:
+    if kind is int:
+        return type(value) is int and 0 <= value <= _MOST[name]
+    return type(value) is kind
+
+
 def _read(file: IO[bytes]) -> Iterator[bytes]:
     while piece := file.read(_PIECE):
         yield piece
@@ -157,6 +190,9 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 def _step_from_json(line: Mapping[str, Any]) -> Recorded:
     names = (item.name for item in fields(Recorded))
     values = {name: line[name] for name in names}
+    for name in ("task_id", "driver", "variant", "request", "options"):
+        if not isinstance(values[name], str):
+            raise TypeError(f"its {name} is no text")
     values["messages"] = tuple(values["messages"])
     values["reply"] = reply_from_json(values["reply"])
     return Recorded(**values)
@@ -165,25 +201,38 @@ def _step_from_json(line: Mapping[str, Any]) -> Recorded:
 class Recorder:
     """Writes a recording while a run goes on, and takes up one that was broken off.
 
-    Each line is on the disk when `add` returns: a compressed file is flushed after each.
+    Each line is on the disk when `add` returns: a compressed file is flushed after each. What can't
+    be written raises WorkbenchError, and nothing is written after it. A second process is kept out.
     """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
-        self.recording = self._take_up(manifest)
+        manifest = secret.hide_value(manifest)
+        self._torn: str | None = None
+        """Why the last line could not be written whole."""
+        self._raw = self._locked = self._open()  # before it is read: nobody else is writing to it
         try:
-            self._raw = path.open("ab")
-        except OSError as error:
-            raise WorkbenchError(f"{path}: can't be written ({error.strerror})") from None
-        lock(self._raw, path)
+            self.recording = self._take_up(manifest)
+        except BaseException:
+            self._raw.close()
+            raise
         self._file = _packed(self._raw) if path.suffix == ".gz" else self._raw
         if self.recording.manifest != manifest:
             notes = {**self.recording.manifest.get("notes", {}), **manifest.get("notes", {})}
             self.recording.manifest |= {**manifest, "notes": notes} if notes else manifest
             self._write({"type": "manifest", **self.recording.manifest})
 
+    def _open(self) -> IO[bytes]:
+        try:
+            file = self.path.open("ab")
+        except OSError as error:
+            raise WorkbenchError(f"{self.path}: can't be written ({error.strerror})") from None
+        lock(file, self.path)
+        return file
+
     def _take_up(self, manifest: Mapping[str, Any]) -> Recording:
-        if not self.path.exists() or self.path.stat().st_size == 0:
+        if _is_only_begun(self.path):
+            self._raw.truncate(0)
             return Recording(self.path)
         recording = Recording.read(self.path)
         for name in ("model", "endpoint", "settings"):
@@ -194,6 +243,7 @@ class Recorder:
                 )
         if recording.damaged:
             _rewrite(recording)
+            self._raw = self._open()  # the new file; the old one stays locked, too
         return recording
 
     def add(self, request: Request, reply: Reply) -> None:
@@ -211,7 +261,7 @@ class Recorder:
             step=key.step,
             request=digest,
             messages=messages,
-            options=self._part(request.options),
+            options=self._part(secret.mask_options(request.options)),
             reply=reply,
         )
         self.recording.steps[digest, key.trial] = step
@@ -225,7 +275,18 @@ class Recorder:
         return digest
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = True) -> None:
-        self._file.write(dump_line(line))
+        try:
+            self._put(dump_line(line), sync=sync)
+        except OSError as error:
+            self._torn = error.strerror
+            raise WorkbenchError(
+                f"{self.path}: can't be written ({error.strerror}); what was recorded is kept"
+            ) from None
+
+    def _put(self, line: bytes, *, sync: bool) -> None:
+        if self._torn is not None:
+            raise OSError(0, self._torn)
+        self._file.write(line)
         if sync:
             self._file.flush()
             self._raw.flush()
@@ -233,14 +294,30 @@ class Recorder:
 
     def close(self) -> None:
         """End the file properly."""
-        if self._file is not self._raw:
-            self._file.close()
-        self._raw.close()
+        for file in (self._file, self._raw, self._locked):
+            try:
+                file.close()
+            except OSError:
+                if self._torn is None:
+                    raise
 
 
 def _packed(raw: IO[bytes]) -> gzip.GzipFile:
     """Compress into an open file, without name and time: the same lines make the same bytes."""
     return gzip.GzipFile(filename="", mode="ab", fileobj=raw, mtime=0)
+
+
+def _is_only_begun(path: Path) -> bool:
+    """Say whether a file holds no more than a part of our first line: then nothing is lost."""
+    with path.open("rb") as file:
+        start = file.read(_PIECE)
+    if path.suffix == ".gz" and start:
+        member = zlib.decompressobj(_GZIP)
+        try:
+            start = member.decompress(start, _PIECE)
+        except zlib.error:
+            return False
+    return b"\n" not in start and _FIRST.startswith(start[: len(_FIRST)])
 
 
 def _rewrite(recording: Recording) -> None:
@@ -262,3 +339,5 @@ def write_lines(path: Path, lines: Iterable[Mapping[str, Any]], *, packed: bool)
             file.write(dump_line(line))
         if file is not raw:
             file.close()
+        raw.flush()
+        os.fsync(raw.fileno())

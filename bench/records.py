@@ -5,18 +5,23 @@ read back is bounded: files come from other people.
 """
 
 import hashlib
+import io
 import json
 import os
+import re
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, overload
 
+from bench import secret
 from bench.types import (
     Attempt,
     Episode,
@@ -66,12 +71,17 @@ def to_json(value: Any) -> Any:
 
 
 def dump_line(value: Any) -> bytes:
-    """Write one JSON value as a line of UTF-8; a lone surrogate is written as its escape."""
+    """Write one JSON value as a line of UTF-8; a lone surrogate is written as its escape.
+
+    What is secret is hidden: whatever a run keeps line by line is written here.
+    """
+    value = secret.hide_found(value)
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return text.encode() + b"\n"
+        return secret.hide_keys(text).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(value, separators=(",", ":"))
+        return secret.hide_keys(text).encode() + b"\n"
 
 
 def reading_from_json(data: Mapping[str, Any]) -> Reading:
@@ -95,10 +105,27 @@ def _call(data: Mapping[str, Any]) -> Call:
 
 
 def reply_from_json(data: Mapping[str, Any]) -> Reply:
-    """Take back what `to_json` made of a reply."""
+    """Take back what `to_json` made of a reply; raises TypeError where a part is of another kind."""
+    for name, kinds in _REPLY.items():
+        if not isinstance(data.get(name), kinds):
+            raise TypeError(f"the {name} of a reply is {type(data.get(name)).__name__}")
     usage = Usage(**data.get("usage", {}))
     attempts = tuple(Attempt(**item) for item in data.get("attempts", ()))
     return Reply(**{**data, "usage": usage, "attempts": attempts})
+
+
+_NONE = type(None)
+_REPLY: Mapping[str, tuple[type, ...]] = {
+    "status": (int,),
+    "headers": (dict,),
+    "body": (str,),
+    "usage": (dict, _NONE),
+    "first_token": (int, float, _NONE),
+    "seconds": (int, float, _NONE),
+    "attempts": (list, _NONE),
+    "model": (str, _NONE),
+    "fingerprint": (str, _NONE),
+}
 
 
 def turn_from_json(data: Mapping[str, Any]) -> Turn:
@@ -164,6 +191,7 @@ class RunFolder:
     A line is with the system before `append` returns: no end of this process loses it. It is on the
     disk too, unless another went there less than a second before: then it goes with the next, or
     when the folder is closed. Whoever appends holds the folder alone; reading needs no such right.
+    What can't be written raises WorkbenchError, and nothing is appended after it.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -178,8 +206,12 @@ class RunFolder:
     def __init__(self, path: Path, kept: str = "episodes.jsonl") -> None:
         self.path = path
         self._kept = kept
-        self._file: IO[bytes] | None = None
+        self._file: io.FileIO | None = None
         self._synced = -SYNC_SECONDS
+        self._torn: str | None = None
+        """Why the last line could not be written whole."""
+        self._last: Mapping[str, Any] | None = None
+        """The manifest of a finished run, until it is written."""
 
     @classmethod
     def create(
@@ -191,8 +223,9 @@ class RunFolder:
         """
         try:
             run = cls(_new_folder(root, name), kept)
-            run.write_manifest(manifest)
-            run._open()
+            run._open()  # nobody finds a folder before it has a manifest, and then it is held
+            run._put_manifest(manifest)
+            _sync_folder(root)
         except OSError as error:
             raise WorkbenchError(
                 f"{root}: can't write results here ({error.strerror}); choose a folder with --results DIR"
@@ -203,10 +236,10 @@ class RunFolder:
     def find(cls, root: Path, name: str) -> "RunFolder":
         """Open an existing run for reading: a path, a name under `root`, or `latest`."""
         if name == "latest":
-            runs = list_runs(root)
-            if not runs:
+            newest = next((run for run in reversed(list_runs(root)) if _is_whole(run)), None)
+            if newest is None:
                 raise WorkbenchError(f"{root}: there is no run yet; python -m bench makes one")
-            return cls(runs[-1])
+            return cls(newest)
         for path in (Path(name), root / name):
             if (path / "manifest.json").is_file():
                 return cls(path)
@@ -215,41 +248,87 @@ class RunFolder:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Read the manifest."""
+        """Read the manifest; of a run that `end` was said of, what it will be."""
+        if self._last is not None:
+            return dict(self._last)
         path = self.path / "manifest.json"
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            if path.stat().st_size > MAX_LINE:
+                raise WorkbenchError(f"{path}: larger than {MAX_LINE >> 20} MiB; refused")
+            data: Any = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
             raise WorkbenchError(f"{path}: no manifest of a run ({error})") from None
-        if not isinstance(data, dict) or data.get("format", 0) > FORMAT:
+        version = data.get("format", 0) if isinstance(data, dict) else None
+        if not isinstance(version, int) or version > FORMAT:
             raise WorkbenchError(
                 f"{path}: not a manifest that this version reads; update the workbench"
             )
-        return data
+        return dict(data)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Replace the manifest in one step."""
-        text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
-        part = self.path / "manifest.json.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(self.path / "manifest.json")
+        """Replace the manifest in one step, which is on the disk when this returns."""
+        try:
+            self._put_manifest(manifest)
+        except OSError as error:
+            raise self._refused(error) from None
 
-    def _open(self) -> IO[bytes]:
+    def _put_manifest(self, manifest: Mapping[str, Any]) -> None:
+        told = secret.hide_value(manifest)
+        text = json.dumps(told, ensure_ascii=False, indent=2) + "\n"
+        part = self.path / "manifest.json.part"
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.path / "manifest.json")
+        _sync_folder(self.path)
+
+    def _refused(self, error: OSError) -> WorkbenchError:
+        return WorkbenchError(
+            f"{self.path}: can't be written ({error.strerror}); what was finished is kept"
+        )
+
+    def _open(self) -> io.FileIO:
         if self._file is None:
-            file = (self.path / self._kept).open("ab")
+            # without a buffer: what a full disk refused must not come back behind the next line
+            file = (self.path / self._kept).open("ab", buffering=0)
             lock(file, self.path)
             self._file = file
         return self._file
 
+    @property
+    def held(self) -> bool:
+        """Whether some process holds the folder in order to write."""
+        for path in self.path.glob("*.jsonl"):
+            try:
+                with path.open("rb", buffering=0) as file:
+                    lock(file, self.path, shared=True)
+            except WorkbenchError:
+                return True
+            except OSError:
+                continue
+        return False
+
     def resume(self) -> int:
-        """Take the folder for appending; return how many bytes of a half-written line were dropped."""
-        file = self._open()
-        path = self.path / "episodes.jsonl"
-        whole = _end_of_last_line(path)
-        dropped = path.stat().st_size - whole
-        if dropped:
-            file.truncate(whole)
+        """Take the folder for appending; return how many bytes of a half-written line were dropped.
+
+        A last line that can't be read is dropped too: after a loss of power it may be of NULs.
+        """
+        path = self.path / self._kept
+        try:
+            file = self._open()
+            whole = _end_of_good_lines(path)
+            dropped = path.stat().st_size - whole
+            if dropped:
+                file.truncate(whole)
+        except OSError as error:
+            raise self._refused(error) from None
+        self._torn = None
         return dropped
+
+    def clear(self) -> None:
+        """Drop every line, of a folder that is held."""
+        self._open().truncate(0)
 
     def append(self, episode: Episode, score: Any = None) -> None:
         """Write one episode."""
@@ -257,37 +336,112 @@ class RunFolder:
 
     def append_line(self, line: Mapping[str, Any]) -> None:
         """Write one line."""
-        file = self._open()
-        file.write(dump_line(line))
-        file.flush()
-        if time.monotonic() - self._synced >= SYNC_SECONDS:
-            os.fsync(file.fileno())
-            self._synced = time.monotonic()
+        data = dump_line(line)
+        try:
+            file = self._open()
+            _write_whole(file, data, self._torn)
+            if time.monotonic() - self._synced >= SYNC_SECONDS:
+                os.fsync(file.fileno())
+                self._synced = time.monotonic()
+        except OSError as error:
+            self._torn = error.strerror
+            raise self._refused(error) from None
+
+    def stored(self) -> "StoredLines":
+        """Return the lines as a sequence that reads each when it is asked for."""
+        return StoredLines(self.path / self._kept)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the lines as they were written; of one episode written twice, the last."""
-        path = self.path / "episodes.jsonl"
-        latest = {key_of(line): number for number, line in enumerate(json_lines(path))}
-        wanted = set(latest.values())
-        for number, line in enumerate(json_lines(path)):
-            if number in wanted:
-                yield line
+        yield from self.stored()
 
     def episodes(self) -> Iterator[Episode]:
         """Yield the episodes."""
         return map(episode_from_json, self.lines())
 
+    def end(self, **values: Any) -> None:
+        """Say what the manifest holds from the end on: whoever reads it here, such as a report.
+
+        It is written by `finish`, the last of all: a run that is killed before goes on there.
+        """
+        self._last = secret.hide_value({**self.manifest, **values, "finished": now()})
+
     def finish(self, **values: Any) -> None:
         """Note the end in the manifest, and give the folder back."""
-        self.write_manifest({**self.manifest, **values, "finished": now()})
+        if self._last is None or values:
+            self.end(**values)
+        try:
+            self._sync()
+        except OSError as error:
+            raise self._refused(error) from None
+        self.write_manifest(self.manifest)
+        self._last = None
         self.close()
+
+    def _sync(self) -> None:
+        if self._file is not None:
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Give the folder back; what was appended is on the disk."""
-        if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+        try:
+            self._sync()
+        except OSError as error:
+            if self._torn is None:
+                raise self._refused(error) from None
+        finally:
+            file, self._file = self._file, None
+            if file is not None:
+                file.close()
+
+
+class StoredLines(Sequence[dict[str, Any]]):
+    """A run's lines as they were written, each read from the file when it is asked for.
+
+    Of one episode written twice, the last. At hand is only where each line begins.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        latest: dict[EpisodeKey, tuple[int, int]] = {}
+        for place, number, line in _placed_lines(path):
+            latest[_key_of_bytes(line, path, number)] = place, number
+        found = sorted(latest.values())
+        self._places = array("Q", (place for place, _ in found))
+        self._numbers = array("Q", (number for _, number in found))
+
+    def __len__(self) -> int:
+        """Count the episodes."""
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """Read one line, or some."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        with _open_lines(self.path) as file:
+            return self._read(file, self._places[index], self._numbers[index])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Read every line, one after the other."""
+        with _open_lines(self.path) as file:
+            for place, number in zip(self._places, self._numbers, strict=True):
+                yield self._read(file, place, number)
+
+    def _read(self, file: IO[bytes], place: int, number: int) -> dict[str, Any]:
+        file.seek(place)
+        return secret.hide_found(object_of(file.readline(MAX_LINE), self.path, number))  # type: ignore[no-any-return]
+
+
+def _key_of_bytes(line: bytes, path: Path, number: int) -> "EpisodeKey":
+    """Return `key_of` a line; of one of ours, only what stands before the turns is parsed for it."""
+    end = line.find(b',"turns":[')
+    with suppress(ValueError, RecursionError, KeyError, TypeError):
+        return key_of(json.loads(line[:end] + b"}"))
+    return key_of(object_of(line, path, number))
 
 
 EpisodeKey = tuple[str, str, str, str, str, int, str]
@@ -306,12 +460,30 @@ def key_of(line: Mapping[str, Any]) -> EpisodeKey:
     )
 
 
+_STAMP = re.compile(r"(\d{8}T\d{6})-(?!.*-rescored)")
+"""What the name of a run folder begins with: when the run was begun."""
+
+
 def list_runs(root: Path) -> list[Path]:
-    """Return the run folders under a results folder, oldest first."""
-    return sorted(
-        (path.parent for path in root.glob("*/manifest.json")),
-        key=lambda path: (path.stat().st_mtime_ns, path.name),
-    )
+    """Return the run folders under a results folder, oldest first, by when they were begun."""
+    return sorted((path.parent for path in root.glob("*/manifest.json")), key=_begun)
+
+
+def _begun(path: Path) -> tuple[str, int, str]:
+    """Say when a run was begun: by its name, else by its folder."""
+    changed = path.stat().st_mtime_ns if path.is_dir() else 0
+    stamp = _STAMP.match(path.name)
+    told = stamp[1] if stamp else f"{datetime.fromtimestamp(changed / 1e9, UTC):%Y%m%dT%H%M%S}"
+    return told, changed, path.name
+
+
+def _is_whole(path: Path) -> bool:
+    """Say whether a folder's manifest can be read at all, of whatever version."""
+    file = path / "manifest.json"
+    try:
+        return file.stat().st_size <= MAX_LINE and isinstance(json.loads(file.read_bytes()), dict)
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def _new_folder(root: Path, name: str) -> Path:
@@ -330,57 +502,105 @@ def _new_folder(root: Path, name: str) -> Path:
     )
 
 
-def lock(file: IO[bytes], path: Path) -> None:
-    """Keep a second process out; the system gives the lock back when this process ends."""
+def lock(file: IO[bytes] | io.FileIO, path: Path, *, shared: bool = False) -> None:
+    """Keep a second process out; the system gives the lock back when this process ends.
+
+    Where the system has no locks (Windows, some network drives) nothing is kept out.
+    """
     try:
         import fcntl  # noqa: PLC0415 (not on Windows, where there is no lock)
     except ImportError:
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
         file.close()
         raise WorkbenchError(
             f"{path}: another process is writing to this run; wait for it"
         ) from None
+    except OSError:
+        return
 
 
-def _end_of_last_line(path: Path) -> int:
-    """Return the offset behind the last newline."""
-    end = path.stat().st_size
+def _write_whole(file: io.FileIO, data: bytes, torn: str | None) -> None:
+    """Write all of it: near the end of a disk a single write takes less. Nothing goes behind a torn line."""
+    if torn is not None:
+        raise OSError(0, torn)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _sync_folder(path: Path) -> None:
+    """Put a folder's entries on the disk, where the system can do that."""
+    with suppress(OSError):
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _end_of_good_lines(path: Path) -> int:
+    """Return the offset behind the last whole line that is JSON."""
     with path.open("rb") as file:
-        position = end
-        while position > 0:
-            step = min(position, 65536)
-            file.seek(position - step)
-            found = file.read(step).rfind(b"\n")
-            if found >= 0:
-                return position - step + found + 1
-            position -= step
+        end = _last_newline(file, file.seek(0, os.SEEK_END)) + 1
+        while end:
+            start = _last_newline(file, end - 1) + 1
+            file.seek(start)
+            if end - start > MAX_LINE or _is_json(file.read(end - start)):
+                return end
+            end = start
     return 0
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line or b"0")
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _last_newline(file: IO[bytes], position: int) -> int:
+    """Return the offset of the last newline before a position; -1 where there is none."""
+    while position > 0:
+        step = min(position, 65536)
+        file.seek(position - step)
+        found = file.read(step).rfind(b"\n")
+        if found >= 0:
+            return position - step + found
+        position -= step
+    return -1
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the whole lines of a file of objects; a half-written last line is left out."""
+    for _, number, line in _placed_lines(path):
+        yield secret.hide_found(object_of(line, path, number))
+
+
+def _placed_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the whole lines of a file, each with the byte and the line at which it stands."""
+    place = 0
+    with _open_lines(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+            if len(line) > MAX_LINE:
+                raise WorkbenchError(
+                    f"{path}:{number}: a line over {MAX_LINE >> 20} MiB is refused"
+                )
+            if not line.endswith(b"\n"):
+                return
+            if line.strip():
+                yield place, number, line
+            place += len(line)
+
+
+def _open_lines(path: Path) -> IO[bytes]:
     try:
-        file = path.open("rb")
+        return path.open("rb")
     except OSError as error:
         raise WorkbenchError(f"{path}: can't be read ({error.strerror})") from None
-    with file:
-        for number, line in enumerate(_bounded_lines(file, path), 1):
-            yield object_of(line, path, number)
-
-
-def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    number = 0
-    while line := file.readline(MAX_LINE + 1):
-        number += 1
-        if len(line) > MAX_LINE:
-            raise WorkbenchError(f"{path}:{number}: a line over {MAX_LINE >> 20} MiB is refused")
-        if not line.endswith(b"\n"):
-            return
-        if line.strip():
-            yield line
 
 
 def object_of(line: bytes, path: Path, number: int) -> dict[str, Any]:

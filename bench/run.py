@@ -5,18 +5,20 @@ of ours is noted and the run goes on; one that an endpoint refused for good stop
 """
 
 import asyncio
-import json
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TextIO
 
+from bench import secret
 from bench.drivers import explain_failure, label
+from bench.limits import Spending, UsedUp
 from bench.loop import DEFAULT_BUDGET, DEFAULT_SETTINGS, Toolbox, solve
-from bench.records import EpisodeKey, RunFolder, key_of
+from bench.records import EpisodeKey, RunFolder, dump_line, key_of
 from bench.types import Budget, Client, Driver, Episode, Lang, Task, WantedCall, WorkbenchError
 
 HOPELESS = 10
@@ -78,6 +80,13 @@ class Tally:
     stops: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     """One line for each episode that a fault of the workbench broke off."""
+    left: int = 0
+    """Episodes that a limit of the run cut or did not let begin; none of them is kept."""
+
+    @property
+    def ended(self) -> int:
+        """Episodes that came to an end of any kind."""
+        return self.stops.total() + len(self.broken)
 
     @property
     def missing(self) -> int:
@@ -113,9 +122,11 @@ async def run_all(
     concurrency: int = 4,
     done: Collection[EpisodeKey] = frozenset(),
     watch: Callable[[Episode], None] | None = None,
+    spending: Spending | None = None,
 ) -> Tally:
     """Run every job that is not done yet, at most `concurrency` at once; keep each when it ends.
 
+    Where the limits in `spending` are reached, the tally says how many episodes are left.
     Raises `WorkbenchError` where an endpoint refuses everything; what is finished is kept.
 
     >>> import asyncio, tempfile
@@ -130,14 +141,20 @@ async def run_all(
     >>> tally.stops["answered"], tally.missing
     (2, 0)
     """
-    run = _Run(folder, toolbox_for, budget, settings, leave, watch)
-    waiting = iter([job for job in jobs if job.key not in done])
+    spending = spending or Spending()
+    run = _Run(folder, toolbox_for, budget, settings, leave, watch, spending)
+    wanted = [job for job in jobs if job.key not in done]
+    waiting = iter(wanted)
     try:
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.timeout(spending.start()), asyncio.TaskGroup() as group:
             for _ in range(max(concurrency, 1)):
                 group.create_task(run.work(waiting))
+        spending.stop(out_of_time=False)
+    except TimeoutError:
+        spending.stop(out_of_time=True)
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+    run.tally.left = len(wanted) - run.tally.ended
     return run.tally
 
 
@@ -149,13 +166,18 @@ class _Run:
     settings: Mapping[str, Any]
     leave: Any
     watch: Callable[[Episode], None] | None
+    spending: Spending
     tally: Tally = field(default_factory=Tally)
     refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     async def work(self, waiting: Iterator[Job]) -> None:
-        """Take jobs until none is left."""
-        for job in waiting:
-            await self._do(job)
+        """Take jobs until none is left, or the run's limits let none begin."""
+        while self.spending.may_begin():
+            job = next(waiting, None)
+            if job is None:
+                return
+            with suppress(UsedUp), self.spending.episode():
+                await self._do(job)
 
     async def _do(self, job: Job) -> None:
         try:
@@ -172,7 +194,7 @@ class _Run:
                 leave=self.leave,
             )
             score = score_episode(job, episode, toolbox)
-        except WorkbenchError:
+        except (WorkbenchError, UsedUp):
             raise
         except Exception as error:  # noqa: BLE001 (one broken episode must not end a paid run)
             self._note(job, error)
@@ -206,12 +228,14 @@ class _Run:
 
     def _note(self, job: Job, error: Exception) -> None:
         """Keep the trace beside the episodes, for whoever mends the fault."""
-        line = f"{job.task.id} {label(job.driver)}: {type(error).__name__}: {error}"[:300]
+        line = secret.hide(f"{job.task.id} {label(job.driver)}: {type(error).__name__}: {error}")[
+            :300
+        ]
         self.tally.broken.append(line)
         trace = "".join(traceback.format_exception(error))
         entry = {"task_id": job.task.id, "driver": label(job.driver), "trace": trace}
-        with (self.folder.path / "errors.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        with suppress(OSError), (self.folder.path / "errors.jsonl").open("ab") as file:
+            file.write(dump_line(entry))
 
 
 def score_episode(job: Job, episode: Episode, toolbox: Toolbox) -> Any:
@@ -221,6 +245,8 @@ def score_episode(job: Job, episode: Episode, toolbox: Toolbox) -> Any:
     own = _own_names(job)
     shown = {name: told for told, name in own.items()}
     found = score(_rename_gold(job.task, shown), episode, toolbox.tools, job.driver)
+    if not own:
+        return found
     pairs = tuple((own.get(wanted, wanted), own.get(got, got)) for wanted, got in found.pairs)
     return replace(found, pairs=pairs)
 
@@ -241,6 +267,8 @@ def _rename_gold(task: Task, names: Mapping[str, str]) -> Task:
     def rename(calls: Sequence[WantedCall]) -> tuple[WantedCall, ...]:
         return tuple(replace(call, tool=names.get(call.tool, call.tool)) for call in calls)
 
+    if not names:
+        return task
     gold = replace(
         task.gold,
         calls=rename(task.gold.calls),
@@ -252,7 +280,12 @@ def _rename_gold(task: Task, names: Mapping[str, str]) -> Task:
 
 def done_keys(folder: RunFolder) -> set[EpisodeKey]:
     """Return what need not be run again: every episode but those that an endpoint failed."""
-    return {key_of(line) for line in folder.lines() if line["stop"] != "endpoint"}
+    return set(kept_stops(folder))
+
+
+def kept_stops(folder: RunFolder) -> dict[EpisodeKey, str]:
+    """Return for each episode that need not be run again how it stopped."""
+    return {key_of(line): line["stop"] for line in folder.lines() if line["stop"] != "endpoint"}
 
 
 # ------------------------------------------------------------ progress
@@ -263,6 +296,7 @@ class Progress:
 
     def __init__(self, total: int, out: TextIO) -> None:
         self._total, self._out = total, out
+        self._steer: Callable[[str], object] = getattr(out, "steer", out.write)
         self._started = self._told = time.monotonic()
         self._counts: Counter[str] = Counter()
         self._live = out.isatty()
@@ -278,7 +312,7 @@ class Progress:
 
     def _show(self, now: float) -> None:
         begin, end = ("\r", "\x1b[K") if self._live else ("", "\n")
-        self._out.write(begin + self.line(now - self._started) + end)
+        self._steer(begin + self.line(now - self._started) + end)
         self._out.flush()
 
     def line(self, spent: float) -> str:
@@ -293,7 +327,7 @@ class Progress:
     def end(self) -> None:
         """Clear the line."""
         if self._live:
-            self._out.write("\r\x1b[K")
+            self._steer("\r\x1b[K")
             self._out.flush()
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.drivers import make_driver, wire_of
-from bench.records import RunFolder, list_runs
+from bench.records import RunFolder, episode_from_json, list_runs
+from bench.resume import command_of
+from bench.terminal import printable as printable  # noqa: PLC0414 (found here, too)
 from bench.types import Episode, Turn, WorkbenchError
 
 EXPERIMENTS: Mapping[str, str] = {
@@ -19,13 +21,6 @@ EXPERIMENTS: Mapping[str, str] = {
     "streaming": "whether a streamed answer is the plain one, and what it takes",
     "exercise": "exercises of the field; exercise --list names them",
 }
-
-
-def printable(text: str) -> str:
-    """Return a text whose control characters are written as escapes; line ends stay."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text
-    )
 
 
 def list_everything(results: Path, recordings: Path) -> Iterator[str]:
@@ -51,8 +46,14 @@ def _recording_lines(folder: Path) -> list[str]:
 
 
 def _run_line(path: Path) -> str:
-    manifest = RunFolder(path).manifest
-    goes_on = f": --resume {path.name}" if manifest.get("experiment") == "compare" else ""
+    try:
+        return _told_run(path, RunFolder(path).manifest)
+    except (WorkbenchError, AttributeError, KeyError, TypeError) as error:
+        return printable(f"  {path.name:<36} {error}")
+
+
+def _told_run(path: Path, manifest: Mapping[str, Any]) -> str:
+    goes_on = "" if "rescored" in manifest else f": {command_of(manifest)} --resume {path.name}"
     state = "finished" if manifest.get("finished") else f"unfinished{goes_on}"
     names = ", ".join(str(entry["name"]) for entry in manifest.get("endpoints", ()))
     return printable(f"  {path.name:<36} {manifest.get('mode', ''):<9} {names:<28} {state}")
@@ -62,13 +63,13 @@ def show_task(folder: RunFolder, task: str, *, arm: str = "", endpoint: str = ""
     """Yield the text of each episode of a task: messages, replies, how each was read, results."""
     wanted = make_driver(arm) if arm else None
     found, known = False, set()
-    for episode in folder.episodes():
-        known |= {episode.task_id, episode.pair}
-        ours = (episode.driver, episode.dialect, episode.level)
-        if task not in (episode.task_id, episode.pair) or (
-            endpoint and episode.endpoint != endpoint
-        ):
+    for line in folder.lines():
+        names = {line["task_id"], line["pair"]}
+        known |= names
+        if task not in names or (endpoint and line["endpoint"] != endpoint):
             continue
+        episode = episode_from_json(line)
+        ours = (episode.driver, episode.dialect, episode.level)
         if wanted is None or ours == (wanted.name, wanted.dialect, wanted.level):
             found = True
             yield show_episode(episode)

@@ -7,7 +7,7 @@ MEANINGS = {
     FOUND: "findings: something is worse, or a check failed",
     MISTAKE: "a mistake in what was asked for; one line says which",
     UNSURE: "not enough data to decide",
-    INCOMPLETE: "episodes without an outcome: an endpoint failed, or the workbench did",
+    INCOMPLETE: "episodes without an outcome: an endpoint failed, a limit stopped the run, or the workbench failed",
     FAULT: "a fault of the workbench",
     INTERRUPTED: "stopped by Ctrl-C; what was finished is kept",
 }

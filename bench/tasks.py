@@ -119,7 +119,10 @@ def check_row(
     toolsets: Mapping[str, Collection[str]],
 ) -> Task:
     """Make a task of a row that holds to its schema; raises WorkbenchError with the place."""
-    fault = next(validator.iter_errors(row), None)
+    try:
+        fault = next(validator.iter_errors(row), None)
+    except (ValueError, RecursionError) as problem:  # half a surrogate pair, nested without end
+        raise WorkbenchError(f"{place}: can't be checked ({problem}); write plain texts") from None
     if fault is not None:
         raise WorkbenchError(f"{place}: {tell_fault(explain(fault, schema))}")
     task = task_from_row(row)

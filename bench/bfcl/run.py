@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from bench import secret
 from bench.bfcl.data import (
     Row,
     Source,
@@ -109,7 +110,7 @@ def judge_run(folder: RunFolder, choice: Choice) -> tuple[str, Path]:
     try:
         lines = b"".join(dump_line(asdict(judged)) for judged in found)
         (folder.path / "bfcl.jsonl").write_bytes(lines)
-        path.write_text(text + "\n", encoding="utf-8", newline="\n")
+        path.write_text(secret.hide_keys(text) + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise WorkbenchError(f"{path}: can't be written ({error.strerror})") from None
     return printable(sum_up(found, about)), path

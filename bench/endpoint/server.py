@@ -142,6 +142,11 @@ class StrictEndpoint:
         """Every chat request so far, refused ones too; the oldest go first when it grows long."""
         return self._log.records()
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return 0 if self._server is None else len(self._server.server_state.connections)
+
     def play(self, *items: Item) -> None:
         """Add items to the end of the script."""
         for number, raw in enumerate(items, 1):

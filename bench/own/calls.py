@@ -8,10 +8,9 @@ import asyncio
 import inspect
 import json
 import os
-import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date, datetime
 from datetime import time as clock
@@ -19,6 +18,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from bench import secret
 from bench.tools.data import Row, make_error
 from bench.tools.schema import Function
 from bench.tools.toolbox import LONGEST_RESULT
@@ -26,7 +26,6 @@ from bench.tools.toolbox import LONGEST_RESULT
 SECONDS = 30.0
 """Time limit of one call of an own tool, unless told."""
 _STUCK = 4
-_SECRET = re.compile(r"(?:_|^)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
 @dataclass(eq=False, slots=True)
@@ -54,7 +53,7 @@ class OwnCall:
             return _hide(encode(_finish(self.function(**values))))
         except BaseException as fault:  # noqa: BLE001 - a user's tool may raise anything, also SystemExit
             said = f"{type(fault).__name__}: {_text_of(fault)}"
-            return make_error(f"the tool failed: {_hide(said)[:300]}")
+            return make_error(f"the tool failed: {_hide_keys(said)[:300]}")
         finally:
             with self.lock:
                 del self.started[me]
@@ -137,13 +136,11 @@ def _plain(value: Any) -> Any:
 
 
 def _hide(value: Any) -> Any:
-    """Take the environment's keys out of a text."""
-    if not isinstance(value, str):
-        return value
-    for key in _secrets(os.environ.items()):
-        value = value.replace(key, "[key]")
-    return value
+    """Take keys out of a result, a text or an error's value: the environment's, and what is known."""
+    if isinstance(value, Mapping):
+        return {name: _hide(item) for name, item in value.items()}
+    return _hide_keys(value) if isinstance(value, str) else value
 
 
-def _secrets(environ: Iterable[tuple[str, str]]) -> list[str]:
-    return [value for name, value in environ if _SECRET.search(name) and len(value) >= 6]
+def _hide_keys(text: str) -> str:
+    return secret.hide_environment(text, os.environ)

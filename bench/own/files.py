@@ -5,7 +5,7 @@ Knows nothing of what a file is for.
 
 import json
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from bench.types import WorkbenchError
 
 YAML = (".yaml", ".yml")
 _LARGEST = 10_000_000
+_LONGEST_PLACED = 1_000_000
+"""Characters of a text whose lines are found: to read the whole text for it takes long."""
 
 
 def read_text(path: Path, flag: str = "") -> str:
@@ -82,20 +84,24 @@ def _loader() -> Any:
 
 def line_of(text: str, *keys: str | int) -> int:
     """Return the line, from 1, on which a part of a JSON or YAML text begins; 1 if it is not found."""
-    import yaml  # noqa: PLC0415 (only where something is wrong)
-
-    try:
-        # JSON's white space may be a tab, YAML's not; inside a text JSON has none
-        root = yaml.compose(text.replace("\t", " "), yaml.SafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return 1
-    node = root
+    node = _compose(text) if len(text) <= _LONGEST_PLACED else None
     for key in keys:
         found = next((inner for name, inner in _children(node) if name == key), None)
         if found is None:
             break
         node = found
     return 1 if node is None else int(node.start_mark.line) + 1
+
+
+@lru_cache(maxsize=2)
+def _compose(text: str) -> Any:
+    import yaml  # noqa: PLC0415 (only where something is wrong)
+
+    try:
+        # JSON's white space may be a tab, YAML's not; inside a text JSON has none
+        return yaml.compose(text.replace("\t", " "), yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
 
 
 def _children(node: Any) -> Iterator[tuple[str | int, Any]]:

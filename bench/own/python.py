@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench import secret
 from bench.types import WorkbenchError
 
 Function = Callable[..., Any]
@@ -72,7 +73,8 @@ def _run_file(path: Path) -> ModuleType:
 
 
 def _fails(place: str, problem: BaseException) -> WorkbenchError:
-    kind, said = type(problem).__name__, (str(problem).splitlines() or [""])[0][:200]
+    told = secret.hide((str(problem).splitlines() or [""])[0])
+    kind, said = type(problem).__name__, told[:200]
     where = _where(place, problem)
     return WorkbenchError(f"{where}its import fails: {kind}: {said}; mend it, or name another")
 

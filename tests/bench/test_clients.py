@@ -14,7 +14,6 @@ from bench.clients import (
     RecordedClient,
     RecordingClient,
     ScriptedClient,
-    hide_key,
     probe,
     reply_with,
 )
@@ -320,10 +319,6 @@ def test_the_key_is_sent_and_only_there(endpoint):
     ask(endpoint, [good])
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
     assert KEY not in json.dumps(endpoint.requests)
-
-
-def test_a_word_that_stands_for_no_key_is_no_key():
-    assert hide_key("none of these", "none") == "none of these"
 
 
 PROBES = {

@@ -245,8 +245,9 @@ def cut(run, keep):
     path = run.path / "episodes.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:keep]) + lines[keep][:40])
-    manifest = run.manifest
-    run.write_manifest({**manifest, "finished": None})
+    manifest = {**run.manifest, "finished": None}
+    del manifest["record"]  # else what goes on is answered from there
+    run.write_manifest(manifest)
 
 
 @pytest.mark.parametrize("name", ["latest", "its name"])
