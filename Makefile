@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo record test lint types format wheel peers league perf fuzz notebooks
+.PHONY: help setup demo record test lint types format wheel peers league perf fuzz kills soak notebooks
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,8 +45,14 @@ peers: ## install other projects' parsers, each in its own environment under .pe
 league: ## compare our readers with the installed peers; writes results/league/
 	$(PYTHON) -m bench league
 
-perf: ## measure readers, overhead and throughput; writes results/perf.md
-	$(PYTHON) -m bench.perf
+perf: ## measure overhead, throughput, replay and readers; writes results/perf.md (PART=…)
+	$(PYTHON) -m bench.perf $(PART)
 
 fuzz: ## read a million broken replies within 25 minutes; prints what breaks a claim
 	$(PYTHON) tests/fuzz/fuzz_parsers.py
+
+kills: ## kill a run of 400 episodes 50 times, and hold it against an unbroken one
+	$(PYTHON) tests/bench/test_kills.py
+
+soak: ## ask an endpoint that fails in every way, 10,000 episodes; all must be accounted for
+	$(PYTHON) -m bench.perf.soak
