@@ -13,10 +13,11 @@ import pytest
 
 from bench import findings, report
 from bench.__main__ import main
+from bench.charts import lacks_letters
 from bench.records import RunFolder
 from bench.report.viewer import COLUMNS, gather, write_json
 from bench.scoring import LevelScore, Score
-from bench.texts import catalogue
+from bench.texts import catalogue, speaking
 from bench.types import Episode, Reply, Turn, Usage, WorkbenchError
 from parsers import LEVELS, Failure, Reading
 
@@ -624,6 +625,10 @@ def test_a_report_in_chinese_leaves_no_fixed_text_in_english(pair, tmp_path, cap
     assert main(["report", str(pair[0].path), "--lang", "zh", "--out", str(out)]) == 0
     capsys.readouterr()
     page = (out / "report.html").read_text(encoding="utf-8")
+    with speaking("zh"):
+        lacking = lacks_letters()
+    if lacking:  # without a font for them, a figure's words stay as they are
+        page = re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
     text = "".join(Page(page).text)
     assert '<html lang="zh-CN">' in page
     assert "native 效果更好" in text or "ReAct 效果更好" in text
