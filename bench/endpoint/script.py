@@ -23,7 +23,7 @@ from bench.endpoint.checks import (
     render_error,
     tools_of,
 )
-from bench.profiles import Profile, make_id
+from bench.profiles import MAX_FILE, Profile, make_id
 from bench.types import WorkbenchError
 
 ErrorFault = Literal[
@@ -167,6 +167,10 @@ def load_script(path: Path) -> tuple[Scripted, ...]:
     Raises `WorkbenchError` with file, line and what is wrong.
     """
     try:
+        if path.stat().st_size > MAX_FILE:
+            raise WorkbenchError(
+                f"{path}: is larger than {MAX_FILE // 10**6} MB; give a script's file"
+            )
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise WorkbenchError(f"{path}: cannot be read ({error}); give a script's file") from None
