@@ -5,20 +5,28 @@ whose manifest says what it was made from. Where today's reading of a reply lead
 episode ends there: what the model would have said next is known to nobody.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import os
+import signal
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from bench.drivers import make_driver
 from bench.loop import DEFAULT_BUDGET, ending_of
-from bench.records import RunFolder, episode_from_json, now, version_of
+from bench.records import RunFolder, episode_from_json, episode_to_json, now, version_of
 from bench.types import Budget, Driver, Episode, Stop, Task, Turn, WorkbenchError
 from parsers import Reading, Tool
 
 if TYPE_CHECKING:
     from bench.choice import Choice
+    from bench.run import ToolboxFor
 
 KINDS = ("compare", "descriptions")
 """Experiments whose episodes can be read again."""
@@ -127,21 +135,20 @@ def rescore(folder: RunFolder, results: Path, command: str = "") -> RunFolder:
             f"{folder.path.name}: a run of {manifest['experiment']} has no scores to make again; "
             f"only {' and '.join(KINDS)} do"
         )
-    choice = choice_from(manifest.get("choice") or {})
-    tasks, toolbox_for, files = _brought_along(choice)
-    task_for = _task_finder(tasks, choice.toolset, folder.path.name)
-    budget = Budget(**(manifest.get("budget") or {}))
-    lines = list(folder.lines())
+    choice, lines = choice_from(manifest.get("choice") or {}), folder.stored()
+    judge, files = _make_judge(choice, Budget(**(manifest.get("budget") or {})), folder.path.name)
     if not lines:
         raise WorkbenchError(f"{folder.path}: holds no finished episode; resume the run first")
     made = _new_folder(results, folder.path.name)
-    made.write_manifest({**manifest, "finished": None})
+    made.write_manifest({**manifest, "finished": None, "rescored": {"from": folder.path.name}})
     tally: Counter[str] = Counter()
-    for line in lines:
-        _rescore_line(line, made, tally, task_for=task_for, toolbox_for=toolbox_for, budget=budget)
+    ids: dict[str, None] = {}
+    for done in _read_all(lines, judge, choice):
+        made.append_line(done.line)
+        tally.update(done.counts)
+        ids[str(done.line["task_id"])] = None
     fresh = _manifest(manifest, folder.path.name, command, tally, files)
-    golds = hash_tasks(map(task_for, dict.fromkeys(str(line["task_id"]) for line in lines)))
-    made.write_manifest({**fresh, "golds": golds})
+    made.write_manifest({**fresh, "golds": hash_tasks(map(judge.task_for, ids))})
     made.finish(stops={k.removeprefix("stop "): n for k, n in tally.items() if " " in k})
     if "bfcl" in manifest:
         from bench.bfcl.run import judge_run  # noqa: PLC0415 (only BFCL's tasks need it)
@@ -150,7 +157,51 @@ def rescore(folder: RunFolder, results: Path, command: str = "") -> RunFolder:
     return made
 
 
-def _brought_along(choice: "Choice") -> tuple[Sequence[Task], Any, Mapping[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """An episode's new line, and what it adds to the run's tally."""
+
+    line: dict[str, Any]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What a run's episodes are read and judged with."""
+
+    task_for: TaskFor
+    toolbox_for: "ToolboxFor"
+    budget: Budget
+    run: str
+
+    def read(self, line: Mapping[str, Any]) -> _Done:
+        """Read and judge one episode again."""
+        from bench.clients import ScriptedClient  # noqa: PLC0415 (a command is known now)
+        from bench.run import Job, score_episode  # noqa: PLC0415
+
+        stored = episode_from_json(line)
+        task = self.task_for(stored.task_id)
+        toolbox = self.toolbox_for(task, stored.variant)
+        dialect = f"/{stored.dialect}" if stored.dialect else ""
+        driver = make_driver(f"{stored.driver}{dialect}@{stored.level}")
+        found = reread(stored, driver, toolbox.tools, self.budget)
+        nobody = ScriptedClient((), stored.endpoint, stored.model)
+        job = Job(task, driver, nobody, stored.variant, stored.trial)
+        score = score_episode(job, found.episode, toolbox)
+        counts = {"episodes": 1, "replies": len(stored.turns), f"stop {found.episode.stop}": 1}
+        counts |= {"changed": found.changed, "left": int(found.left)}
+        return _Done(episode_to_json(found.episode, score), counts)
+
+
+def _make_judge(choice: "Choice", budget: Budget, run: str) -> tuple[_Judge, Mapping[str, str]]:
+    """Take what a run was made with: its tasks and tools; return its files too."""
+    tasks, toolbox_for, files = _brought_along(choice)
+    return _Judge(_task_finder(tasks, choice.toolset, run), toolbox_for, budget, run), files
+
+
+def _brought_along(
+    choice: "Choice",
+) -> tuple[Sequence[Task], "ToolboxFor", Mapping[str, str]]:
     """Return the tasks that a run did not take from the bundled ones, its tools, and its files."""
     from bench.own import load_own  # noqa: PLC0415 (a command is known now)
     from bench.run import bundled_toolbox  # noqa: PLC0415
@@ -163,32 +214,80 @@ def _brought_along(choice: "Choice") -> tuple[Sequence[Task], Any, Mapping[str, 
     return own.tasks, own.toolbox_for() if own else bundled_toolbox, own.files
 
 
-def _rescore_line(
-    line: Mapping[str, Any],
-    made: RunFolder,
-    tally: Counter[str],
-    *,
-    task_for: TaskFor,
-    toolbox_for: Any,
-    budget: Budget,
-) -> None:
-    from bench.clients import ScriptedClient  # noqa: PLC0415 (a command is known now)
-    from bench.run import Job, score_episode  # noqa: PLC0415
+# ---------------------------------------------------------------- several processes
 
-    stored = episode_from_json(line)
-    task = task_for(stored.task_id)
-    toolbox = toolbox_for(task, stored.variant)
-    dialect = f"/{stored.dialect}" if stored.dialect else ""
-    driver = make_driver(f"{stored.driver}{dialect}@{stored.level}")
-    found = reread(stored, driver, toolbox.tools, budget)
-    nobody = ScriptedClient((), stored.endpoint, stored.model)
-    job = Job(task, driver, nobody, stored.variant, stored.trial)
-    made.append(found.episode, score_episode(job, found.episode, toolbox))
-    tally["episodes"] += 1
-    tally["replies"] += len(stored.turns)
-    tally["changed"] += found.changed
-    tally["left"] += found.left
-    tally[f"stop {found.episode.stop}"] += 1
+SEVERAL = 2_000
+"""Episodes from which on several processes share the work: each takes a second to begin."""
+WORKERS = 4
+"""Of these at most: each takes memory for the readers and the tasks."""
+_CHUNK = 50
+
+
+def _read_all(
+    lines: Sequence[Mapping[str, Any]], judge: _Judge, choice: "Choice"
+) -> Iterator[_Done]:
+    """Read and judge every episode, in the order of the lines.
+
+    A user's own tools are loaded once: what else their module does is done once, too.
+    """
+    workers = min(WORKERS, os.cpu_count() or 1)
+    if len(lines) < SEVERAL or workers == 1 or choice.tools:
+        yield from map(judge.read, lines)
+        return
+    with ProcessPoolExecutor(
+        workers, get_context("spawn"), _begin_worker, (choice, judge.budget, judge.run)
+    ) as pool:
+        waiting: deque[Future[list[_Done]]] = deque()
+        for chunk in _parted(lines):
+            with _holding_interrupts():
+                waiting.append(pool.submit(_read_chunk, chunk))
+            if len(waiting) > 2 * workers:  # what is waited for is all that memory holds
+                yield from waiting.popleft().result()
+        for found in waiting:
+            yield from found.result()
+
+
+def _parted(lines: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    rest = iter(lines)
+    while chunk := list(islice(rest, _CHUNK)):
+        yield chunk
+
+
+@contextmanager
+def _holding_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back meanwhile; in a process that begins meanwhile it is held back for good."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_worker: _Judge
+
+
+def _begin_worker(choice: "Choice", budget: Budget, run: str) -> None:
+    """Make a worker ready, and let it end with the process that began it, however that ends."""
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+    _worker, _ = _make_judge(choice, budget, run)
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _read_chunk(lines: Sequence[Mapping[str, Any]]) -> list[_Done]:
+    return [_worker.read(line) for line in lines]
+
+
+# ---------------------------------------------------------------- tasks, folders and manifests
 
 
 def _task_finder(own: Sequence[Task], toolset: str | None, run: str) -> TaskFor:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special, stats
 
 Floats = npt.NDArray[np.float64]
 Word = Literal["better", "worse", "equivalent", "not enough data"]
@@ -30,6 +30,9 @@ ROUGH = 2_999
 """Bootstrap resamples of a single rate: a report holds hundreds."""
 FEW = 15
 """Under so many units nothing but counts is told."""
+LARGE = 500
+"""More units than these are resampled by their distinct values: a unit has few, and to draw how
+often each comes up is to draw the units. Memory and time then hardly grow with the units."""
 MARGIN = 0.03
 """Two ways count as equivalent where they differ by less, surely (the 90 % interval)."""
 ALPHA = 0.05
@@ -163,6 +166,10 @@ def _ratio(top: Floats, below: Floats, axis: int = -1) -> Any:
     return top.sum(axis) / below.sum(axis)
 
 
+def _sum(values: Floats, axis: int = -1) -> Any:
+    return values.sum(axis)
+
+
 def _mean(values: Floats, axis: int = -1) -> Any:
     return values.mean(axis)
 
@@ -177,6 +184,8 @@ def _bootstrap(
     each = statistic(*(values[:, np.newaxis] for values in data))
     if len(each) < 2 or np.ptp(each) == 0:
         return []
+    if len(each) > LARGE:
+        return _bootstrap_values(data, levels, resamples)
     found: list[Interval] = []
     drawn: Any = None
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -199,6 +208,67 @@ def _bootstrap(
     return found if all(math.isfinite(i.low) and math.isfinite(i.high) for i in found) else []
 
 
+def _bootstrap_values(
+    data: tuple[Floats, ...], levels: Sequence[float], resamples: int
+) -> list[Interval]:
+    """Return what `_bootstrap` does, for many units: of values their mean, of two rows their ratio."""
+    pairs = np.stack(data if len(data) == 2 else (data[0], np.ones_like(data[0])))
+    values, counts = np.unique(pairs, axis=1, return_counts=True)
+    drawn = _draw_ratios(values, counts, resamples)
+    ends = [_bca_ends(values, counts, drawn, level) for level in levels]
+    found = [Interval(*pair, "BCa bootstrap over units") for pair in ends]
+    return found if np.isfinite(ends).all() else []
+
+
+def _draw_ratios(values: Floats, counts: npt.NDArray[np.int64], resamples: int) -> Floats:
+    """Resample the units, of which each pair of values has a count; return each sample's ratio."""
+    rng, units = np.random.default_rng(SEED), int(counts.sum())
+    few = _are_few(counts)
+    every = values if few else np.repeat(values, counts, axis=1)
+    batch = max(1, _CELLS // every.shape[1])
+    found = []
+    for done in range(0, resamples, batch):
+        size = min(batch, resamples - done)
+        if few:
+            sums = every @ rng.multinomial(units, counts / units, size=size).T
+        else:
+            sums = every[:, rng.integers(units, size=(size, units))].sum(axis=2)
+        found.append(sums[0] / sums[1])
+    return np.concatenate(found)
+
+
+_CELLS = 2_100_000
+"""Numbers that are drawn at once: bounds the memory, and is 4,096 samples of `LARGE` units."""
+
+
+def _are_few(counts: npt.NDArray[np.int64]) -> bool:
+    """Say whether to draw how often each value comes up is less work than to draw every unit."""
+    return 10 * len(counts) < int(counts.sum())
+
+
+def _bca_ends(
+    values: Floats, counts: npt.NDArray[np.int64], drawn: Floats, level: float
+) -> tuple[float, float]:
+    """Return the ends of a BCa interval for a ratio of sums, from resampled ratios.
+
+    The formulas are those of `scipy.stats.bootstrap`, whose jackknife takes the square of the
+    units; here it is over distinct values, each as often as it is there.
+    """
+    sums = values @ counts
+    seen = sums[0] / sums[1]
+    with np.errstate(all="ignore"):
+        shift = special.ndtri(((drawn < seen).mean() + (drawn <= seen).mean()) / 2)
+        left_out = (sums[0] - values[0]) / (sums[1] - values[1])
+        pull = (left_out @ counts) / counts.sum() - left_out
+        bend = (pull**3 @ counts) / (pull**2 @ counts) ** 1.5 / 6
+        z = shift + special.ndtri([0.5 - level / 2, 0.5 + level / 2])
+        places = special.ndtr(shift + z / (1 - bend * z))
+    if not np.isfinite(places).all():
+        return math.nan, math.nan
+    low, high = np.percentile(drawn, 100 * places)
+    return float(low), float(high)
+
+
 def sign_flip(
     differences: npt.ArrayLike, resamples: int = RESAMPLES, side: Side = "two-sided"
 ) -> float:
@@ -214,6 +284,8 @@ def sign_flip(
     moved = moved[moved != 0]
     if len(moved) < 2:
         return 1.0
+    if len(moved) > LARGE:
+        return _flip_values(moved, resamples, side)
     found = stats.permutation_test(
         (moved,),
         _mean,
@@ -223,6 +295,37 @@ def sign_flip(
         batch=4096,
         alternative=side,
         rng=np.random.default_rng(SEED),
+    )
+    return float(found.pvalue)
+
+
+def _flip_values(moved: Floats, resamples: int, side: Side) -> float:
+    """Return what `sign_flip` does, for many units.
+
+    Of the units that moved as far, a binomial number moves upwards under flipped signs.
+    """
+    sizes, kinds, counts = np.unique(np.abs(moved), return_inverse=True, return_counts=True)
+    risen, few = np.bincount(kinds, moved > 0), _are_few(counts)
+    if not few:
+        sizes, counts, risen = np.abs(moved), np.ones(len(moved), int), (moved > 0).astype(int)
+    rng = np.random.default_rng(SEED)
+
+    def total(rising: Any) -> Any:
+        return (2 * rising - counts) @ sizes
+
+    def draw(*, size: tuple[int, ...]) -> Any:
+        cells = (size[0], len(counts))
+        drawn = rng.binomial(counts, 0.5, cells) if few else rng.integers(0, 2, cells, np.int8)
+        return total(drawn)[:, np.newaxis]
+
+    found = stats.monte_carlo_test(
+        [float(total(risen))],
+        draw,
+        _sum,
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, _CELLS // len(counts)),
+        alternative=side,
     )
     return float(found.pvalue)
 

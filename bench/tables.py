@@ -5,7 +5,7 @@ no network, no files.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -15,6 +15,7 @@ import pandas as pd
 
 from bench import stats
 from bench.scoring import NONE, LevelScore, Score
+from bench.types import WorkbenchError
 from parsers import LEVELS
 from parsers.types import PRECEDENCE
 
@@ -156,9 +157,11 @@ def episode_table(lines: Iterable[Line]) -> pd.DataFrame:
     """Return one row an episode: who, which task, how it stopped, and every count of its score.
 
     Columns beside those of the line and of `Score`: `arm`, `episodes` (1), `first_failed`, for each
-    level `strict_first`, `strict_unreadable`, `strict_right` …, and two flags: `read` (nothing of
-    the endpoint's went wrong here) and `kept` (this task and trial is whole in every arm). The
-    count `Score.read` is the column `replies_read`.
+    level `strict_first`, `strict_unreadable`, `strict_right` …, `line` (its place among the lines),
+    and two flags: `read` (nothing of the endpoint's went wrong here) and `kept` (this task and
+    trial is whole in every arm). The count `Score.read` is the column `replies_read`.
+
+    Lines are read once and not kept: a row takes less than a kilobyte, whatever its episode held.
 
     >>> import asyncio, tempfile
     >>> from pathlib import Path
@@ -174,8 +177,8 @@ def episode_table(lines: Iterable[Line]) -> pd.DataFrame:
     >>> frame[["arm", "task_id", "answered"]].values.tolist()
     [['react', 'no_tool-01-en', 1], ['react', 'no_tool-01-zh', 1]]
     """
-    rows = [_row(line) for line in lines]
-    frame = pd.DataFrame(rows, columns=_columns())
+    frame = pd.DataFrame(_gather_columns(map(_row, lines)))
+    frame["line"] = np.arange(len(frame))
     several = frame.groupby("endpoint")["variant"].transform("nunique") > 1
     frame["arm"] = frame["arm"].where(~several, frame["arm"] + " · " + frame["variant"])
     frame["read"], frame["kept"] = _flags(frame)
@@ -183,22 +186,64 @@ def episode_table(lines: Iterable[Line]) -> pd.DataFrame:
     return frame.sort_values(order, kind="stable", ignore_index=True)
 
 
-def frame_of(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Return rows as a table whose types stay what they are: whole numbers with gaps stay whole.
+_Columns = dict[str, list[Any]]
 
-    >>> frame_of([{"n": 1}, {"n": None}])["n"].dtype
+
+def _gather_columns(rows: Iterable[Mapping[str, Any]]) -> _Columns:
+    """Turn rows into columns, in which equal texts and equal tables are one object."""
+    columns: _Columns = {name: [] for name in _columns()}
+    texts: dict[str, str] = {}
+    others: dict[str, Any] = {}
+    for row in rows:
+        for name, values in columns.items():
+            value = row[name]
+            if type(value) is str:
+                value = texts.setdefault(value, value)
+            elif type(value) not in _SMALL:
+                value = others.setdefault(repr(value), value)
+            values.append(value)
+    return columns
+
+
+_SMALL = frozenset({int, float, bool, type(None)})
+"""Types of values that are not worth sharing."""
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows as a table of columns of these pandas types, which stay so whatever is missing.
+
+    Raises WorkbenchError for a value that is none of its column's type.
+
+    >>> frame_of([{"n": 1}, {"n": None}], {"n": "Int64"})["n"].dtype
     Int64Dtype()
     """
-    frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
-    return frame.convert_dtypes()
+    frame = pd.DataFrame(rows, columns=list(types), dtype=object)
+    try:
+        return frame.astype(dict(types))
+    except (TypeError, ValueError) as error:
+        raise WorkbenchError(f"a line of the run holds what is no number: {error}") from None
+
+
+def plain_frame(frame: pd.DataFrame, plain: Callable[[Any], Any]) -> pd.DataFrame:
+    """Return a table with `plain` of every value that is no number, in types that allow for gaps."""
+    others = frame.select_dtypes(exclude="number").columns
+    return frame.assign(**{name: frame[name].map(plain) for name in others}).convert_dtypes()
+
+
+_COUNT_COLUMNS = tuple((name, _OWN_NAMES.get(name, name)) for name in _COUNTS)
+_LEVEL_COLUMNS = {
+    level: [
+        (f.name, f"{level}_{f.name}", None if f.name == "kind" else 0) for f in fields(LevelScore)
+    ]
+    for level in LEVELS
+}
+"""A level's counts: the name in a score, the column, and what stands where the score is silent."""
 
 
 def _columns() -> list[str]:
-    levels = [f"{level}_{item.name}" for level in LEVELS for item in fields(LevelScore)]
+    levels = [column for level in LEVELS for _, column, _ in _LEVEL_COLUMNS[level]]
     maps = ["first_failures", "corrected_failures", "repairs", "endpoint_failures", "pairs"]
-    counts = [_OWN_NAMES.get(name, name) for name in _COUNTS]
+    counts = [column for _, column in _COUNT_COLUMNS]
     return [*IDENTITY, "episodes", "first_failed", *counts, *_COSTS, *maps, *levels]
 
 
@@ -208,7 +253,7 @@ def _row(line: Line) -> dict[str, Any]:
     row: dict[str, Any] = {name: line.get(name) for name in IDENTITY}
     row |= {"arm": arm_label(line), "variant": line.get("variant") or "full", "episodes": 1}
     row |= {"pair": line.get("pair") or line["task_id"], "trial": line.get("trial") or 0}
-    row |= {_OWN_NAMES.get(name, name): score.get(name, 0) for name in _COUNTS}
+    row |= {column: score.get(name, 0) for name, column in _COUNT_COLUMNS}
     row |= {name: score.get(name) for name in _COSTS}
     for name in ("first_failures", "corrected_failures", "repairs", "endpoint_failures"):
         row[name] = score.get(name) or {}
@@ -216,8 +261,7 @@ def _row(line: Line) -> dict[str, Any]:
     row["first_failed"] = sum(row["first_failures"].values())
     for level in LEVELS:
         found = (score.get("levels") or {}).get(level) or {}
-        for item in fields(LevelScore):
-            row[f"{level}_{item.name}"] = found.get(item.name, None if item.name == "kind" else 0)
+        row |= {column: found.get(name, ground) for name, column, ground in _LEVEL_COLUMNS[level]}
     return row
 
 
@@ -239,7 +283,7 @@ def scope(frame: pd.DataFrame, which: Scope) -> pd.DataFrame:
 
 def rate(frame: pd.DataFrame, measure: Measure) -> Rate:
     """Divide one measure over the rows given, which are one arm's."""
-    return divide(scope(frame, measure.scope), measure.top, measure.below)
+    return divide(_in_scope(frame, measure), measure.top, measure.below)
 
 
 def divide(frame: pd.DataFrame, top: str, below: str) -> Rate:
@@ -335,8 +379,7 @@ def confusion(rows: pd.DataFrame) -> pd.DataFrame:
 
 def task_values(rows: pd.DataFrame, measure: Measure) -> "pd.Series[float]":
     """Return one value a task, over its trials; by (pair, task), where there is a denominator."""
-    counted = scope(rows, measure.scope)
-    sums = counted.groupby(["pair", "task_id"])[[measure.top, measure.below]].sum()
+    sums = _in_scope(rows, measure).groupby(["pair", "task_id"]).sum()
     sums = sums[sums[measure.below] > 0]
     return sums[measure.top] / sums[measure.below]
 
@@ -457,8 +500,13 @@ def mcnemar(
 
 
 def _counted(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    found = scope(rows, measure.scope)
+    found = _in_scope(rows, measure)
     return found[found[measure.below] > 0]
+
+
+def _in_scope(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """Return the rows that count for a measure, with only what it needs: copies take memory."""
+    return rows.loc[rows[measure.scope], ["pair", "task_id", measure.top, measure.below]]
 
 
 def adjust(found: Sequence[Comparison]) -> list[Comparison]:

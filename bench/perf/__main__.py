@@ -20,6 +20,7 @@ from bench.perf.harness import measure_inspect
 from bench.perf.page import Stamp, keep_section
 from bench.perf.readers import measure_parsers
 from bench.perf.replay import measure_replay
+from bench.perf.scale import measure_scale
 from bench.records import version_of
 from bench.status import MISTAKE, OK
 from bench.types import WorkbenchError
@@ -29,6 +30,7 @@ PARTS: Mapping[str, Callable[[Path], str]] = {
     "overhead": lambda _: measure_overhead(),
     "throughput": lambda _: measure_throughput(),
     "replay": lambda _: measure_replay(),
+    "scale": lambda _: measure_scale(),
     "parsers": measure_parsers,
 }
 """What can be measured, as it stands on the page: a name, and the function that writes its section."""
@@ -39,11 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.perf", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)}")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="the peers' environments")
+    parser.add_argument(
+        "--episodes", type=int, action="append", metavar="N", help="a size that scale measures"
+    )
     parser.add_argument("--results", type=Path, metavar="DIR", help="where perf.md is kept")
     options = parser.parse_args(argv)
     path = (options.results or default_results()) / "perf.md"
     try:
         chosen = {name: _part(name) for name in options.parts or PARTS}
+        if options.episodes and "scale" in chosen:
+            chosen["scale"] = lambda _: measure_scale(options.episodes)
         for name, measure in chosen.items():
             text = measure(options.peers or default_environments())
             keep(path, name, f"{text}\n\n{_stamp(name).line()}")

@@ -9,6 +9,7 @@ models, tools and people is hostile: bounded, made visible, and escaped where it
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import secret
 from bench.records import RunFolder
 from bench.report.analysis import Analysis, analyse
 from bench.report.compose import asked, compose, manifest_section
@@ -104,8 +105,8 @@ def write_document(path: Path, document: Document) -> tuple[Path, Path]:
         for chart in document.charts:
             (path / f"{chart.name}.png").write_bytes(chart.png)
         markdown, page = path / "report.md", path / "report.html"
-        markdown.write_text(to_markdown(document), encoding="utf-8", newline="\n")
-        page.write_text(to_html(document), encoding="utf-8", newline="\n")
+        for file, text in ((markdown, to_markdown(document)), (page, to_html(document))):
+            file.write_text(secret.hide_keys(text), encoding="utf-8", newline="\n")
     except OSError as error:
         raise WorkbenchError(f"{path}: can't write the report here ({error.strerror})") from None
     return markdown, page

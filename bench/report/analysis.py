@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from bench import stats, tables
 from bench.findings import Facts
-from bench.records import RunFolder, key_of
+from bench.records import RunFolder, StoredLines
+from bench.report.seen import Lines, Seen
 from bench.tables import MEASURES, PLANNED, Arm, Line, Measure, Rate
 from bench.texts import mark
 from bench.types import WorkbenchError
@@ -17,6 +18,8 @@ _ALIKE = ("tasks", "datasets", "trials", "variants")
 """What runs on one page must have in common."""
 _TOLD = ("settings", "budget", "example", "stream", "stop_early")
 """What should be alike, and is told where it is not."""
+_KEY = ("task_id", "driver", "dialect", "level", "variant", "trial", "endpoint")
+"""What tells an episode from others (`records.key_of`)."""
 _PAIRED = 4
 """So many endpoints are compared each with each; more only with the first."""
 
@@ -44,6 +47,8 @@ class Analysis:
     manifest: Mapping[str, Any]
     """Of several runs: what they have in common, every endpoint and note, and `runs`."""
     lines: Sequence[Line] = field(repr=False)
+    """Read from the run's file when asked for, so ask for few."""
+    seen: Seen = field(repr=False)
     facts: Mapping[str, Facts] = field(repr=False)
     frame: Any = field(repr=False)
     """`tables.episode_table` of the lines."""
@@ -69,27 +74,26 @@ def analyse(*folders: RunFolder) -> Analysis:
     named = [folder.path.resolve() for folder in folders]
     if twice := next((path for path in named if named.count(path) > 1), None):
         raise WorkbenchError(f"{twice.name}: named twice; name each run once")
-    lines = [_lines_of(folder) for folder in folders]
+    lines, seen = Lines([_lines_of(folder) for folder in folders]), Seen()
     manifests = [folder.manifest for folder in folders]
     names = [folder.path.name for folder in folders]
     for one, other in pairwise(zip(names, manifests, strict=True)):
         _check_alike(*one, *other)
-    _check_endpoints(names, manifests, lines)
-    every = list(chain.from_iterable(lines))
-    frame = tables.episode_table(every)
+    _check_endpoints(names, manifests)
+    frame = tables.episode_table(seen.watch(lines))
+    if len(folders) > 1:
+        _check_episodes(names, lines, frame)
     manifest = manifests[0] if len(folders) == 1 else _merge(names, manifests)
-    between = tuple(compare_endpoints(frame))
-    return Analysis(
-        " + ".join(names), manifest, every, _facts(frame, untimed(manifest)), frame, between
-    )
+    between, facts = tuple(compare_endpoints(frame)), _facts(frame, untimed(manifest))
+    return Analysis(" + ".join(names), manifest, lines, seen, facts, frame, between)
 
 
-def _lines_of(folder: RunFolder) -> list[Line]:
+def _lines_of(folder: RunFolder) -> StoredLines:
     kind = folder.manifest.get("experiment", "compare")
-    lines: list[Line] = list(folder.lines())
+    lines = folder.stored()
     if not lines:
         raise WorkbenchError(f"{folder.path}: holds no finished episode; resume the run first")
-    if not all("score" in line for line in lines[:1]):
+    if "score" not in lines[0]:
         raise WorkbenchError(f"{folder.path}: a run of {kind} has no scores to report")
     return lines
 
@@ -123,13 +127,10 @@ def _how_other(here: Any, there: Any) -> str:
     return f"{here} and {there}"
 
 
-def _check_endpoints(
-    names: Sequence[str], manifests: Sequence[Mapping[str, Any]], lines: Sequence[Sequence[Line]]
-) -> None:
-    """Refuse one endpoint's name for two things, and one episode twice."""
+def _check_endpoints(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse one endpoint's name for two things."""
     seen: dict[str, tuple[str, Any]] = {}
-    keys: dict[Any, str] = {}
-    for name, manifest, own in zip(names, manifests, lines, strict=True):
+    for name, manifest in zip(names, manifests, strict=True):
         for entry in entries_of(manifest):
             endpoint, source = str(entry.get("name")), entry.get("sha256")
             before = seen.setdefault(endpoint, (name, source))
@@ -138,12 +139,20 @@ def _check_endpoints(
                     f"{name}: its endpoint {endpoint} is not the {endpoint} of {before[0]}, which "
                     "has another recording or none; give each endpoint its own name"
                 )
-        for key in map(key_of, own):
-            if keys.setdefault(key, name) != name:
-                raise WorkbenchError(
-                    f"{name}: holds the same episodes as {keys[key]} ({key[0]}, {key[1]}); leave "
-                    "one of the two out"
-                )
+
+
+def _check_episodes(names: Sequence[str], lines: Lines, frame: Any) -> None:
+    """Refuse one episode in two runs."""
+    rows = frame.sort_values("line")
+    again = rows[rows.duplicated(list(_KEY))].head(1)
+    if again.empty:
+        return
+    both = rows.merge(again[list(_KEY)])
+    there, here = (names[lines.part_of(number)] for number in both["line"][:2])
+    raise WorkbenchError(
+        f"{here}: holds the same episodes as {there} ({both['task_id'][0]}, "
+        f"{both['driver'][0]}); leave one of the two out"
+    )
 
 
 def entries_of(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -5,8 +5,7 @@ stands in `bench.findings` and `bench.tables`; here it becomes a `Document`.
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench import charts, findings, stats
@@ -17,7 +16,7 @@ from bench.report.document import Block, Bullets, Cell, Document, Grid, Picture,
 from bench.report.examples import examples_section
 from bench.report.text import cut
 from bench.report.viewer import gather
-from bench.tables import MEASURES, Line
+from bench.tables import MEASURES
 from bench.texts import say
 
 _KEYS = 400
@@ -103,24 +102,10 @@ def _asked_grid(manifest: Mapping[str, Any]) -> Iterator[Grid]:
 def _limits(analysis: Analysis) -> Section:
     every = list(analysis.facts.values())
     said = findings.limits(every, analysis.manifest, analysis.trials)
-    said += [findings.changes(name, *named) for name, named in _named(analysis.lines).items()]
+    said += [findings.changes(name, *named) for name, named in analysis.seen.named.items()]
     said = [text for text in said if text]
     title = say("What these data can not say")
     return Section("limits", say("Limits"), title, (Bullets(tuple(said)),))
-
-
-def _named(lines: Iterable[Line]) -> dict[str, tuple[set[str], set[str]]]:
-    """Return for each endpoint the models and the fingerprints that its answers named."""
-    named: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
-    for line in lines:
-        for turn in line.get("turns") or ():
-            reply = turn.get("reply") or {}
-            for seen, name in zip(
-                named[str(line.get("endpoint"))], ("model", "fingerprint"), strict=True
-            ):
-                if reply.get(name):
-                    seen.add(str(reply[name]))
-    return named
 
 
 def _words() -> Section:

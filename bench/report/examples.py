@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bench import tables
@@ -12,6 +11,7 @@ from bench.findings import KINDS, name_way
 from bench.records import reading_from_json
 from bench.report.analysis import Analysis
 from bench.report.document import Behind, Block, Prose, Quote, Section
+from bench.report.seen import Place
 from bench.report.text import LONG, cut, point_at
 from bench.tables import Arm, Line
 from bench.texts import say
@@ -21,16 +21,9 @@ EXAMPLES = 5
 """Verbatim examples of each kind of failure, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    line: Line
-    step: int
-    turn: Mapping[str, Any]
-
-
 def examples_section(analysis: Analysis) -> Section:
     """Show up to `EXAMPLES` replies of each kind of failure."""
-    found = _find_failures(analysis.lines)
+    found = analysis.seen.failures
     blocks: list[Block] = [
         Prose(
             say(
@@ -45,50 +38,38 @@ def examples_section(analysis: Analysis) -> Section:
         chosen = _take_turns(found[kind], EXAMPLES)
         told = say("{n} of {total} shown.", n=len(chosen), total=total)
         blocks.append(Prose(f"{kind}: {say(KINDS.get(kind, ''))}. {told}", strong=True))
-        blocks += [_example(item) for item in chosen]
+        blocks += [_example(analysis.lines[item.line], item.step) for item in chosen]
     if not found:
         blocks = [Prose(say("No reply failed."))]
     title = say("Verbatim examples of each failure")
     return Section("examples", say("Examples"), title, tuple(blocks))
 
 
-def _find_failures(lines: Iterable[Line]) -> dict[str, dict[Arm, list[_Found]]]:
-    """Return every failed reply by kind, then by arm."""
-    found: dict[str, dict[Arm, list[_Found]]] = defaultdict(lambda: defaultdict(list))
-    for line in lines:
-        arm = (str(line.get("endpoint")), tables.arm_label(line))
-        for step, turn in enumerate(line.get("turns") or ()):
-            failure = (turn.get("reading") or {}).get("failure")
-            if failure:
-                found[str(failure.get("kind"))][arm].append(_Found(line, step, turn))
-    return found
-
-
-def _take_turns(groups: Mapping[Arm, Sequence[_Found]], most: int) -> list[_Found]:
+def _take_turns(groups: Mapping[Arm, Sequence[Place]], most: int) -> list[Place]:
     """Take examples from each arm in turn, and from different tasks of it."""
     rows = []
     for arm in sorted(groups):
-        ordered = sorted(groups[arm], key=lambda item: (str(item.line["task_id"]), item.step))
+        ordered = sorted(groups[arm], key=lambda item: (item.task, item.step))
         step = max(1, len(ordered) // most)
         rows.append(ordered[::step])
     taken = [row[turn] for turn in range(most) for row in rows if turn < len(row)]
     return taken[:most]
 
 
-def _example(found: _Found) -> Quote:
-    line = found.line
+def _example(line: Line, step: int) -> Quote:
     way = name_way(tables.arm_label(line))
     title = say(
         "{task}, {endpoint}, {way}, reply {number}",
         task=line["task_id"],
         endpoint=line.get("endpoint"),
         way=way,
-        number=found.step + 1,
+        number=step + 1,
     )
-    text, finish = reply_text(found.turn.get("reply") or {})
+    turn = line["turns"][step]
+    text, finish = reply_text(turn.get("reply") or {})
     about = say("Finish reason: {finish}.", finish=finish) if finish else ""
     behind = Behind(endpoint=str(line.get("endpoint")), way=way, task=str(line["task_id"]))
-    pointed = cut(explain_turn(found.turn, text), 2 * LONG)
+    pointed = cut(explain_turn(turn, text), 2 * LONG)
     return Quote(title, about, text, pointed, behind=behind)
 
 

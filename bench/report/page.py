@@ -50,8 +50,8 @@ _WORDS = (
     mark("close"),
     mark("score"),
     mark(
-        "The messages of this episode are not in this page, which would grow too large: see "
-        "episodes.jsonl in the run folder."
+        "The messages of this episode are not in this page, which would grow too large: "
+        "python -m bench show RUN TASK prints them."
     ),
 )
 """What the script says."""
@@ -86,16 +86,17 @@ def _told_sample(episodes: Mapping[str, Any] | None) -> str:
     total, listed, whole = episodes["total"], len(episodes["episodes"]), episodes["whole"]
     said = []
     if listed < total:
-        told = mark(
-            "{n} of {total} episodes are listed: failed ones first, the rest by a seeded choice."
-        )
-        said.append(say(told, n=listed, total=total))
+        said.append(say("{n} of {total} episodes are in this page.", n=listed, total=total))
     if whole < listed:
-        told = mark(
-            "{n} of {total} episodes have their messages here, so that the page stays small: "
-            "failed ones first, the rest by a seeded choice."
-        )
+        told = mark("{n} of {total} episodes have their messages here.")
         said.append(say(told, n=whole, total=total))
+    if said:
+        said.append(
+            say(
+                "Kept are some behind each number, then failed ones, then a seeded choice of the "
+                "others; python -m bench show RUN TASK prints any."
+            )
+        )
     return " ".join(said)
 
 

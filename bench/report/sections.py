@@ -23,7 +23,8 @@ from bench.report.document import (
     Section,
 )
 from bench.report.examples import place
-from bench.tables import MEASURES, Arm, Line, Measure, Rate
+from bench.report.seen import system_message
+from bench.tables import MEASURES, Arm, Measure, Rate
 from bench.texts import mark, say
 from parsers import LEVELS
 
@@ -363,25 +364,14 @@ def _addition(facts: Facts) -> str:
 
 def _prompts(analysis: Analysis) -> Iterator[Block]:
     """Show the system message of one task for every way and language."""
-    seen: set[tuple[str, str]] = set()
-    for line in analysis.lines:
-        key = (tables.arm_label(line), str(line.get("lang")))
-        text = _system_message(line)
-        if key in seen or not text:
-            continue
-        seen.add(key)
+    for (way, lang), number in analysis.seen.prompts.items():
+        line = analysis.lines[number]
+        text = system_message(line)
         told = mark("{way}, {lang}: what is sent before the question")
-        where = say(told, way=name_way(key[0]), lang=key[1])
+        where = say(told, way=name_way(way), lang=lang)
         size = f"{len(text):,}"
         about = say("task {task}, {size} characters", task=line["task_id"], size=size)
         yield Quote(where, about, text, folded=True)
-
-
-def _system_message(line: Line) -> str:
-    turns = line.get("turns") or []
-    sent = turns[0].get("sent") or [] if turns else []
-    texts = [m.get("content") for m in sent if isinstance(m, Mapping) and m.get("role") == "system"]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
 def endings(analysis: Analysis) -> Section:

@@ -1,18 +1,18 @@
 """What the page's viewer shows: every episode in a line, and what was said in it.
 
 One bounded JSON value: each text once, however many episodes share it; long ones cut with a note.
-Where a run is too large for one page, episodes keep their line and lose their messages: failed
-ones are kept first, then a seeded choice of the others. Nothing here is escaped for HTML: the page
-does that, and its script writes text only.
+Where a run is too large for one page, episodes lose their messages, then their line: kept first are
+some behind each number of the report, then failed ones, then a seeded choice of the others. Nothing
+here is escaped for HTML: the page does that, and its script writes text only.
 """
 
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from bench.findings import name_way
-from bench.records import key_of
 from bench.report.examples import explain_turn, reply_text
 from bench.report.text import cut, visible
 from bench.tables import MEASURES, Line
@@ -23,8 +23,12 @@ SPACE = 3_400_000
 """Bytes of JSON for a page's episodes, as they stand in the page."""
 LONGEST = 12_000
 """Characters of one text."""
-ROWS = 12_000
-"""Episodes that have a line."""
+ROWS, LEAST = 6_000, 500
+"""Episodes that have a line: at most, and even if the lines then take over half of the space."""
+TRIED = 1_000
+"""Episodes whose messages are taken as long as there is space."""
+EACH = 5
+"""Episodes behind each number of a way that come before all others."""
 _SEED = 0
 COLUMNS = (
     *("endpoint", "way", "task", "category", "lang", "variant", "trial", "stop", "success"),
@@ -43,6 +47,19 @@ _LEVEL = {
     "right": (mark("right first move at {level}"), "right", "first"),
     "failed": (mark("first attempts unreadable at {level}"), "failed", "attempts"),
 }
+_COUNTED = tuple(
+    dict.fromkeys(
+        [(m.scope, name) for m in MEASURES for name in (m.top, m.below)]
+        + [
+            ("read", f"{at}_{name}")
+            for at in LEVELS
+            for _, *pair in _LEVEL.values()
+            for name in pair
+        ]
+    )
+)
+"""Counts that numbers of the report are made of, each with the flag of the rows that it is over."""
+_LISTED = (*(column for _, column, _ in _KINDS.values()), "endpoint_failures", "pairs")
 KEPT = mark("whole in every way")
 
 Counts = dict[str, tuple[int, int]]
@@ -51,17 +68,14 @@ Counts = dict[str, tuple[int, int]]
 
 def gather(lines: Sequence[Line], frame: Any, *, space: int = SPACE) -> dict[str, Any]:
     """Return the viewer's value for `tables.episode_table` and the lines it was made of."""
-    by_key = {_row_key(line): line for line in lines}
-    rows = [row for _, row in frame.iterrows()]
-    rows = [rows[number] for number in _choose([_urgent(row) for row in rows], ROWS)]
+    order = _order(frame)[:ROWS]
+    rows = dict(zip(order, frame.iloc[order].to_dict("records"), strict=True))
     store = _Store()
-    made = [_episode(row, by_key[_row_key(row)], store) for row in rows]
-    left = space - len(_dumped([made, store.counts, store.names, store.labels]))
-    urgent = [_urgent(row) for row in rows]
-    whole = _fill(made, [by_key[_row_key(row)] for row in rows], urgent, store, left)
+    made = _list(rows, lines, store, space // 2)
+    whole = _fill(((made[n], rows[n]["line"]) for n in list(made)[:TRIED]), lines, store, space)
     return {
         "columns": COLUMNS,
-        "episodes": made,
+        "episodes": [made[place] for place in sorted(made)],
         "texts": store.texts,
         "counts": store.counts,
         "names": store.names,
@@ -71,33 +85,54 @@ def gather(lines: Sequence[Line], frame: Any, *, space: int = SPACE) -> dict[str
     }
 
 
-def _row_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what tells an episode from others, from a line or from a row of the table."""
-    full = {**row, "variant": row.get("variant") or "full", "trial": row.get("trial") or 0}
-    full |= {name: row.get(name) or "" for name in ("dialect", "level")}
-    return key_of(full)
+def _list(
+    rows: Mapping[int, Any], lines: Sequence[Line], store: "_Store", space: int
+) -> dict[int, list[Any]]:
+    """Give episodes their line, in the order given, while there is space; `LEAST` in any case."""
+    made: dict[int, list[Any]] = {}
+    for place, row in rows.items():
+        if store.size > space and len(made) >= LEAST:
+            break
+        made[place] = _episode(row, lines[row["line"]], store)
+        store.size += _size(made[place])
+    return made
 
 
-def _urgent(row: Any) -> bool:
-    """Say whether something went wrong here: such episodes are kept before others."""
-    return not row["success"] or bool(row["first_failed"])
+def _order(frame: Any) -> list[int]:
+    """Return the table's rows, the ones to keep first: a few behind each number, then failures.
+
+    Among equals the choice is at random with a fixed seed.
+    """
+    order = list(range(len(frame)))
+    random.Random(_SEED).shuffle(order)  # noqa: S311 (a repeatable choice, no secret)
+    rows = frame.iloc[order]
+    few = [list(islice(found, EACH)) for found in _behind_numbers(rows)]
+    first = [found[turn] for turn in range(EACH) for found in few if turn < len(found)]
+    failed = (rows["success"] == 0) | (rows["first_failed"] > 0)
+    return list(dict.fromkeys([*first, *rows.index[failed], *order]))
 
 
-def _choose(urgent: Sequence[bool], most: int) -> list[int]:
-    """Choose numbers: the urgent ones first, the rest at random with a fixed seed; in order."""
-    return sorted(_order(urgent)[:most])
-
-
-def _order(urgent: Sequence[bool]) -> list[int]:
-    numbers = list(range(len(urgent)))
-    random.Random(_SEED).shuffle(numbers)  # noqa: S311 (a repeatable choice, no secret)
-    return sorted(numbers, key=lambda number: not urgent[number])
+def _behind_numbers(rows: Any) -> Iterator[Iterable[int]]:
+    """Yield for each way the rows behind each of its numbers, in the order given."""
+    for _, own in rows.groupby(["endpoint", "arm"], sort=True):
+        for column in ("stop", "category", "lang"):
+            yield from own.groupby(column).groups.values()
+        for scope, name in _COUNTED:
+            yield own.index[own[scope] & (own[name] > 0)]
+        for column in _LISTED:
+            found: dict[Any, list[int]] = {}
+            for place, kinds in zip(own.index, own[column], strict=True):
+                for kind in kinds:
+                    found.setdefault(kind, []).append(place)
+            yield from (found[kind] for kind in sorted(found))
 
 
 class _Store:
     """Tables of texts and counts, each value once."""
 
     def __init__(self) -> None:
+        self.size = 0
+        """Bytes that it takes in the page, with what is added from outside."""
         self.texts: list[str] = []
         self.counts: list[list[list[int]]] = []
         self.names: list[str] = []
@@ -110,12 +145,14 @@ class _Store:
         place = self._places.setdefault(("text", shown), len(self.texts))
         if place == len(self.texts):
             self.texts.append(shown)
+            self.size += _size(shown)
         return place
 
     def forget(self, known: int) -> None:
         """Take back the texts behind the first so many."""
         for text in self.texts[known:]:
             del self._places["text", text]
+            self.size -= _size(text)
         del self.texts[known:]
 
     def place_counts(self, counts: Counts) -> int:
@@ -125,6 +162,7 @@ class _Store:
         place = self._places.setdefault(key, len(self.counts))
         if place == len(self.counts):
             self.counts.append(value)
+            self.size += _size(value)
         return place
 
     def _name(self, name: str) -> int:
@@ -132,12 +170,18 @@ class _Store:
         if place == len(self.names):
             self.names.append(visible(name))
             self.labels.append(label_of(name))
+            self.size += _size([self.names[-1], self.labels[-1]])
         return place
 
 
 def _dumped(value: Any) -> str:
     """Write a value as the page will hold it, `<` and `>` as escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _size(value: Any) -> int:
+    """Return the bytes that a value takes there, with its comma."""
+    return len(_dumped(value).encode()) + 1
 
 
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
@@ -215,23 +259,19 @@ def _told_score(score: Mapping[str, Any]) -> str:
 
 
 def _fill(
-    made: Sequence[list[Any]],
-    lines: Sequence[Line],
-    urgent: Sequence[bool],
-    store: _Store,
-    left: int,
+    wanted: Iterable[tuple[list[Any], int]], lines: Sequence[Line], store: _Store, space: int
 ) -> int:
-    """Put the turns into the episodes' lines while there is space; return how many have them."""
+    """Put the turns into episodes' lines while there is space; return how many have them."""
     place, whole = COLUMNS.index("turns"), 0
-    for number in _order(urgent):
+    for made, number in wanted:
         known = len(store.texts)
         turns = [_turn(turn, store) for turn in lines[number].get("turns") or ()]
-        size = len(_dumped([turns, store.texts[known:]]).encode())
-        if size > left:
+        size = _size(turns)
+        if store.size + size > space:
             store.forget(known)
             continue
-        left -= size
-        made[number][place] = turns
+        store.size += size
+        made[place] = turns
         whole += 1
     return whole
 

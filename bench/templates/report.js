@@ -239,7 +239,7 @@ function startViewer(data, words) {
     const verdict = one.success ? say("solved") : say("not solved");
     article.append(make("p", { class: one.success ? "verdict good" : "verdict bad" }, `${verdict}; ${say("ended with")} ${one.stop}`));
     article.append(make("p", { class: "score" }, `${say("score")}: ${text(one.score)}`));
-    if (!one.turns) article.append(make("p", {}, say("The messages of this episode are not in this page, which would grow too large: see episodes.jsonl in the run folder.")));
+    if (!one.turns) article.append(make("p", {}, say("The messages of this episode are not in this page, which would grow too large: python -m bench show RUN TASK prints them.")));
     (one.turns || []).forEach((turn, number) => {
       const results = (turn.results || []).map(([call, content, error]) => [text(call), content, error]);
       article.append(turnNode({ ...turn, results }, number));
