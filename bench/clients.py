@@ -19,7 +19,7 @@ from bench.recordings import Recorder, Recording
 from bench.types import Attempt, Client, Reply, Request, StepKey, Usage, WorkbenchError
 from parsers import Failure
 
-MAX_BODY = 16 * 1024 * 1024
+MAX_BODY = 8 * 1024 * 1024
 """Bytes of an answer that are read; what goes on beyond is cut off."""
 MAX_REDIRECT = 64 * 1024
 """Bytes of a redirection's body; a longer one is an answer, and not followed."""

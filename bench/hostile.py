@@ -135,3 +135,23 @@ HOSTILE: Mapping[str, Callable[[int], str]] = {
     "nested objects, closed": _closed('{"a":', "1", "}"),
 }
 """For each name a text of about so many characters."""
+
+NAMES: tuple[str, ...] = (
+    *("../../x", "/etc/passwd", "..", "C:\\Windows\\x", "CON", "x" * 10_000, "a\0b", "-rf"),
+    *("$(touch x)", "a\nb", "%2e%2e%2fx", "~/x"),
+)
+"""Names that careless writers take for a path, a flag or a command."""
+
+TERMINAL: Mapping[str, str] = {
+    "a colour": "\x1b[31mred",
+    "a title": "\x1b]0;title\x07",
+    "the 8-bit escape": "\x9b31m",
+    "a turn of the line": "a\rb\x08\x08c",
+    "a turn of the direction": "\u202egnihton\u202c",
+    "an isolate": "\u2066x\u2069",
+    "what is not seen": "a\u200bb\u2060c\U000e0041",
+    "a line of another kind": "a\u2028b\u2029c\x85d",
+    "NUL": "a\x00b",
+    "half a surrogate": "a\ud800b",
+}
+"""Texts that steer a terminal, or make it show something else than what is there."""

@@ -31,6 +31,8 @@ DEFAULT_BUDGET = Budget()
 DEFAULT_SETTINGS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1024}
 """Sampling settings that every request carries, in OpenAI's names."""
 _REPEATS = 3
+_DEEPEST = 200
+"""Levels of a value that goes back to a model: more can't be written, hashed or kept."""
 
 
 class Toolbox(Protocol):
@@ -223,8 +225,10 @@ def _refuse(call: Call, failure: Failure, task: Task) -> ToolResult:
     return ToolResult(call.id, call.name, call.arguments, text, error=True)
 
 
-def _sendable(value: Any) -> Any:
-    """Return a message as JSON can carry it: no lone surrogate, no NUL."""
+def _sendable(value: Any, depth: int = 0) -> Any:
+    """Return a message as JSON can carry it: no lone surrogate, no NUL, nothing without end."""
+    if depth > _DEEPEST:
+        return None
     match value:
         case str():
             if value.isascii() and "\0" not in value:
@@ -235,8 +239,8 @@ def _sendable(value: Any) -> Any:
                 .decode("utf-16", "replace")
             )
         case Mapping():
-            return {key: _sendable(item) for key, item in value.items()}
+            return {_sendable(key): _sendable(item, depth + 1) for key, item in value.items()}
         case list() | tuple():
-            return [_sendable(item) for item in value]
+            return [_sendable(item, depth + 1) for item in value]
         case _:
             return value

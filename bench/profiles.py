@@ -50,6 +50,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 """The names under which endpoints give a turn's reasoning."""
 
 FILE = Path(__file__).with_name("profiles.json")
+MAX_FILE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +329,10 @@ def _line_of(text: str, *names: str) -> int:
 
 def _read_text(path: Path) -> str:
     try:
+        if path.stat().st_size > MAX_FILE:
+            raise WorkbenchError(
+                f"{path}: is larger than {MAX_FILE // 10**6} MB; give a profile's file"
+            )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise WorkbenchError(f"{path}: cannot be read ({error}); give a profile's file") from None

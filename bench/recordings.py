@@ -8,6 +8,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
@@ -198,6 +199,10 @@ def _step_from_json(line: Mapping[str, Any]) -> Recorded:
     return Recorded(**values)
 
 
+class _TooLongError(Exception):
+    """A line that no reader would take."""
+
+
 class Recorder:
     """Writes a recording while a run goes on, and takes up one that was broken off.
 
@@ -247,11 +252,17 @@ class Recorder:
         return recording
 
     def add(self, request: Request, reply: Reply) -> None:
-        """Keep an answer; a request that is there already in this trial is left alone."""
-        key = request.key
+        """Keep an answer; a request that is there already in this trial is left alone.
+
+        What no reader would take, for its length, is not kept.
+        """
         digest = request_hash(request)
-        if (digest, key.trial) in self.recording.steps:
-            return
+        if (digest, request.key.trial) not in self.recording.steps:
+            with suppress(_TooLongError):
+                self._keep(request, reply, digest)
+
+    def _keep(self, request: Request, reply: Reply, digest: str) -> None:
+        key = request.key
         messages = tuple(self._part(message) for message in request.messages)
         step = Recorded(
             task_id=key.task_id,
@@ -264,19 +275,22 @@ class Recorder:
             options=self._part(secret.mask_options(request.options)),
             reply=reply,
         )
-        self.recording.steps[digest, key.trial] = step
         self._write({"type": "step", **to_json(step)})
+        self.recording.steps[digest, key.trial] = step
 
     def _part(self, value: Any) -> str:
         digest = hash_of(value)
         if digest not in self.recording.parts:
-            self.recording.parts[digest] = to_json(value)
             self._write({"type": "part", "hash": digest, "value": to_json(value)}, sync=False)
+            self.recording.parts[digest] = to_json(value)
         return digest
 
     def _write(self, line: Mapping[str, Any], *, sync: bool = True) -> None:
+        data = dump_line(line)
+        if len(data) > MAX_LINE:
+            raise _TooLongError
         try:
-            self._put(dump_line(line), sync=sync)
+            self._put(data, sync=sync)
         except OSError as error:
             self._torn = error.strerror
             raise WorkbenchError(

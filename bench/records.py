@@ -36,6 +36,8 @@ from parsers import Call, Dropped, Failure, Reading, Repair
 FORMAT = 1
 """Version of the run folder and of recordings; a file of a later one is refused."""
 MAX_LINE = 32 * 1024 * 1024
+MAX_VALUES = 4_000_000
+"""Values of one line; commas in texts count too."""
 SYNC_SECONDS = 1.0
 """Between two waits for the disk: a wait takes as long as several quick episodes."""
 
@@ -276,7 +278,8 @@ class RunFolder:
         told = secret.hide_value(manifest)
         text = json.dumps(told, ensure_ascii=False, indent=2) + "\n"
         part = self.path / "manifest.json.part"
-        with part.open("w", encoding="utf-8") as file:
+        # half a surrogate pair is written as JSON escapes it
+        with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -335,8 +338,10 @@ class RunFolder:
         self.append_line(episode_to_json(episode, score))
 
     def append_line(self, line: Mapping[str, Any]) -> None:
-        """Write one line."""
+        """Write one line; raises ValueError where it could not be read again."""
         data = dump_line(line)
+        if len(data) > MAX_LINE:
+            raise ValueError(f"a line of {len(data) >> 20} MiB; at most {MAX_LINE >> 20} are read")
         try:
             file = self._open()
             _write_whole(file, data, self._torn)
@@ -603,10 +608,21 @@ def _open_lines(path: Path) -> IO[bytes]:
         raise WorkbenchError(f"{path}: can't be read ({error.strerror})") from None
 
 
+def load_json(data: bytes) -> Any:
+    """Read one JSON value that comes from others; raises ValueError, also where it is too much.
+
+    Small values take many times the memory of their text: their number is bounded before any is
+    made.
+    """
+    if sum(map(data.count, (b"[", b"{", b",", b":"))) > MAX_VALUES:
+        raise ValueError(f"more than {MAX_VALUES:,} values")
+    return json.loads(data)
+
+
 def object_of(line: bytes, path: Path, number: int) -> dict[str, Any]:
     """Read a line that must hold one object."""
     try:
-        value = json.loads(line)
+        value = load_json(line)
     except (ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path}:{number}: not JSON ({error})") from None
     if not isinstance(value, dict):

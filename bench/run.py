@@ -208,6 +208,9 @@ class _Run:
             raise WorkbenchError(
                 f"{self.folder.path}: can't be written ({error.strerror}); what was finished is kept"
             ) from None
+        except (RecursionError, ValueError) as error:  # too long, or nested too deeply
+            self._note(job, error)
+            return
         self.tally.stops[episode.stop] += 1
         if self.watch is not None:
             self.watch(episode)

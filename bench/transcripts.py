@@ -26,7 +26,7 @@ from bench.bfcl.data import (
     wire_name,
 )
 from bench.bfcl.judge import is_right
-from bench.records import MAX_LINE
+from bench.records import MAX_LINE, load_json
 from bench.scoring import judge
 from bench.show import printable
 from bench.status import OK
@@ -36,7 +36,7 @@ from parsers import LEVELS, Failure, Level, Reading, Tool, parse_native, parse_r
 Format = Literal["openai-messages", "bfcl-results"]
 FORMATS: tuple[Format, ...] = ("openai-messages", "bfcl-results")
 MAX_FILES = 10_000
-MAX_WHOLE = 64 * 1024 * 1024
+MAX_WHOLE = MAX_LINE
 """Bytes of a file that holds one JSON value instead of a line for each conversation."""
 SHOWN = 5
 """Names of conversations that are shown as examples."""
@@ -163,7 +163,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             continue
         place = f"{path}:{number}"
         try:
-            row = json.loads(line)
+            row = load_json(line)
         except (ValueError, RecursionError) as error:
             raise WorkbenchError(f"{place}: not JSON ({error}); one object a line") from None
         yield place, _object(row, place)
@@ -174,7 +174,7 @@ def _read_whole(path: Path) -> list[Any] | None:
     try:
         if path.suffix != ".json" or path.stat().st_size > MAX_WHOLE:
             return None
-        value = json.loads(path.read_bytes())
+        value = load_json(path.read_bytes())
     except OSError as error:
         raise WorkbenchError(f"{path}: can't be read ({error.strerror})") from None
     except (ValueError, RecursionError):
@@ -190,7 +190,8 @@ def _lines(path: Path) -> Iterator[bytes]:
                 number += 1
                 if len(line) > MAX_LINE:
                     raise WorkbenchError(
-                        f"{path}:{number}: a line over {MAX_LINE >> 20} MiB is refused"
+                        f"{path}:{number}: a line over {MAX_LINE >> 20} MiB is refused; save one "
+                        "conversation a line"
                     )
                 yield line
     except OSError as error:

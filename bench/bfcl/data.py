@@ -1,9 +1,11 @@
 """Find BFCL's data and turn its rows into tasks with tools. Imports nothing of BFCL."""
 
 import importlib.util
+import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -31,7 +33,13 @@ CATEGORIES = (
 )
 RECORDED = {"result": "recorded"}
 """What every call is answered with, in both ways: BFCL's functions do not exist."""
-MAX_FILE = 100_000_000
+MAX_FILE = 40_000_000
+"""Bytes of a file of questions; the largest of bfcl-eval 2026.3.23 has under a tenth of it."""
+MAX_WHEEL = 40_000_000
+MAX_RATIO = 100
+"""A packed file that grows by more than this, past a first MB, is taken for a bomb."""
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How a wheel's files may be packed: these can be unpacked piece by piece."""
 _CHECKER = "bfcl_eval/eval_checker/ast_eval/ast_checker.py"
 _TYPES: Mapping[str, str] = {
     "dict": "object",
@@ -100,18 +108,37 @@ def find_source(path: Path | None) -> Source:
 
 
 def _open_wheel(path: Path) -> Source:
-    archive = zipfile.ZipFile(path)
+    if path.stat().st_size > MAX_WHEEL:
+        raise WorkbenchError(f"--bfcl {path}: larger than {MAX_WHEEL // 1_000_000} MB; refused")
+    try:
+        archive = zipfile.ZipFile(path)
+    except (*_BROKEN, ValueError, OverflowError) as error:
+        raise WorkbenchError(f"--bfcl {path}: not a wheel ({error})") from None
     start = "bfcl_eval/data/"
     names = [name.removeprefix(start) for name in archive.namelist() if name.startswith(start)]
 
     def read(name: str) -> bytes:
-        if archive.getinfo(start + name).file_size > MAX_FILE:
-            raise WorkbenchError(f"{path}: {name} is larger than {MAX_FILE // 1_000_000} MB")
-        return archive.read(start + name)
+        return _unpack(archive, archive.getinfo(start + name), path)
 
     found = re.match(r"bfcl_eval-([^-]+)-", path.name)
     package = path if _CHECKER in archive.namelist() else None
     return _checked(Source(str(path), found and found[1], tuple(names), read, package))
+
+
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError)
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> bytes:
+    """Unpack a file of a wheel, whatever its header says of it, within bounds."""
+    if info.file_size > min(MAX_FILE, max(MAX_RATIO * info.compress_size, 1_000_000)):
+        raise WorkbenchError(f"{path}: {info.filename} grows beyond all measure; refused")
+    if info.compress_type not in _PACKED:
+        raise WorkbenchError(f"{path}: {info.filename} is packed in a way that wheels are not")
+    try:
+        with archive.open(info) as file:
+            return file.read(info.file_size)  # given a size, no more than that is unpacked
+    except _BROKEN as error:
+        raise WorkbenchError(f"{path}: {info.filename} can't be unpacked ({error})") from None
 
 
 def _open_folder(path: Path) -> Source:
@@ -206,7 +233,7 @@ def _read_truths(
 
 
 def _read_lines(source: Source, file: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(source.read(file).split(b"\n"), 1):
+    for number, line in enumerate(io.BytesIO(source.read(file)), 1):
         if not line.strip():
             continue
         place = f"{source.place}/{file}:{number}"
