@@ -112,8 +112,9 @@ class OpenAIClient:
 
     async def _keep_home(self, request: Any) -> None:
         """Take our own headers off a request that a redirection leads to another place."""
-        home = type(request.url)(self.base_url)
-        if (request.url.host, request.url.port) != (home.host, home.port):
+        home, there = type(request.url)(self.base_url), request.url
+        safer = (home.scheme, there.scheme) == ("http", "https")
+        if there.host != home.host or (there.port != home.port and not safer):
             for name in self._headers or ():
                 request.headers.pop(name, None)
 

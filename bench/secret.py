@@ -148,9 +148,6 @@ def _key_of(text: str) -> _Key:
 
 # ------------------------------------------------------------ all that is known
 
-_Span = tuple[int, int, str]
-"""Start, end, and what is put there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
@@ -180,8 +177,8 @@ class Secrets:
     def hide(self, text: str) -> str:
         """Replace keys and what patterns find; in JSON and event streams inside their texts only."""
         text = self.hide_keys(text)
-        if is_stream(text):
-            return _Events(text, self).hide()
+        if is_stream(text) and (events := _Events(text, self)):
+            return events.hide()
         if self.patterns or "\\u00" in text:
             return self._hide_json(text) or self.hide_plain(text)
         return text
@@ -199,21 +196,33 @@ class Secrets:
             return None
         try:
             value = json.loads(text)
-            hidden = self.hide_value(value)
+            hidden = self.hide_value(value, numbers=bool(self.patterns))
         except (ValueError, RecursionError):
             return None
         return text if hidden == value else json.dumps(hidden, ensure_ascii=False)
 
-    def hide_value(self, value: Any) -> Any:
-        """Hide in every text of a value, names too."""
+    def hide_value(self, value: Any, *, numbers: bool = False) -> Any:
+        """Hide in every text of a value, names too; with `numbers` also where a number is found.
+
+        Counts of tokens, times and places in lists stay: nobody could read the answer without them.
+        """
         if not self:
             return value
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
-            return {self._hide_name(name): self.hide_value(item) for name, item in value.items()}
+            return {
+                self._hide_name(name): self.hide_value(
+                    item, numbers=numbers and name not in _COUNTS
+                )
+                for name, item in value.items()
+            }
         if isinstance(value, list | tuple):
-            return [self.hide_value(item) for item in value]
+            return [self.hide_value(item, numbers=numbers) for item in value]
+        if numbers and isinstance(value, int | float) and not isinstance(value, bool):
+            told = json.dumps(value)
+            hidden = self.hide_plain(told)
+            return value if hidden == told else hidden
         return value
 
     def _hide_name(self, name: Any) -> Any:
@@ -221,21 +230,8 @@ class Secrets:
         ours = not isinstance(name, str) or re.fullmatch("[a-z_]+", name)
         return name if ours else self.hide_plain(name)
 
-    def find(self, text: str) -> list[_Span]:
-        """Return where something is to be hidden, in order; what overlaps is one."""
-        spans: list[_Span] = []
-        for key in self.keys:
-            if any(mark in text for mark in key.marks):
-                spans += [(*found.span(), KEY) for found in key.forms.finditer(text)]
-        for pattern in self.patterns:
-            spans += [(*found.span(), SECRET) for found in _find_all(pattern, text) if found[0]]
-        merged: list[_Span] = []
-        for start, end, mark in sorted(spans):
-            if merged and start < merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
-            else:
-                merged.append((start, end, mark))
-        return merged
+
+_COUNTS = frozenset(("usage", "timings", "created", "index", "prompt_filter_results"))
 
 
 def _substitute(pattern: Any, text: str) -> str:
@@ -296,8 +292,8 @@ _Place = tuple[int, Any, Any]
 class _Events:
     """A stream's events: a secret that is split over several is hidden in them all.
 
-    Its mark stands in the event in which it begins; the others lose their part. Events without a
-    secret stay as they came.
+    A text in which one is found then stands whole in the event in which it begins, and the others
+    lose their part of it. All else stays as it came.
     """
 
     def __init__(self, text: str, secrets: Secrets) -> None:
@@ -308,6 +304,9 @@ class _Events:
             if found := _DATA.fullmatch(line):
                 with suppress(ValueError, RecursionError):
                     self._values[number] = json.loads(found[2])
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
 
     def hide(self) -> str:
         """Return the stream without secrets."""
@@ -340,13 +339,13 @@ class _Events:
         return found
 
     def _hide_channel(self, places: Sequence[_Place]) -> None:
-        pieces = [holder[name] for _, holder, name in places]
-        for start, end, mark in reversed(self._secrets.find("".join(pieces))):
-            _cut(pieces, start, end, mark)
-        for (number, holder, name), piece in zip(places, pieces, strict=True):
-            if holder[name] != piece:
-                holder[name] = piece
-                self._changed.add(number)
+        joined = "".join(holder[name] for _, holder, name in places)
+        hidden = self._secrets.hide(joined)
+        if hidden == joined:
+            return
+        for at, (number, holder, name) in enumerate(places):
+            holder[name] = "" if at else hidden
+            self._changed.add(number)
 
 
 def _list_choices(value: Any) -> list[dict[str, Any]]:
@@ -366,16 +365,6 @@ def _walk(
             found.setdefault((*path, str(told)), []).append((number, part, name))
         else:
             _walk(number, item, (*path, str(told)), found)
-
-
-def _cut(pieces: list[str], start: int, end: int, mark: str) -> None:
-    """Replace a span of the joined pieces by a mark, in the piece where it begins."""
-    at = 0
-    for number, piece in enumerate(pieces):
-        left, right = max(start - at, 0), min(end - at, len(piece))
-        if left < right:
-            pieces[number] = piece[:left] + (mark if at <= start else "") + piece[right:]
-        at += len(piece)
 
 
 def _beside_deltas(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -30,6 +30,7 @@ from bench.show import show_episode
 from bench.status import FOUND, MISTAKE, OK, UNSURE
 from bench.types import Budget, Gold, Reply, Task
 
+pytest.importorskip("resource", reason="this system counts no process's memory")
 MB = 1_000_000
 DEEP = 100_000
 BASE = 260

@@ -24,6 +24,7 @@ from bench.records import RunFolder, list_runs, to_json
 from bench.run import Job, run_all
 from bench.status import FAULT, MISTAKE, OK
 from bench.types import Request, StepKey
+from parsers import Tool
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -542,6 +543,36 @@ def test_a_bad_pattern_is_told_in_one_line(capsys, folder, pattern, words):
         assert len(told.splitlines()) == 1
         assert words in told
     assert "bench.toml:1: " in told
+
+
+NUMBERED = json.dumps({"account": 471108815, "city": "Bonn", "of": {"471108815": [471108815, 7]}})
+COUNTED = {"usage": {"prompt_tokens": 471108815, "completion_tokens": 2}, "created": 471108815}
+ANSWERS = {
+    "plain": say_whole({**chat({"content": None, "tool_calls": [call(NUMBERED)]}), **COUNTED}),
+    "streamed": stream(cut_call(NUMBERED)),
+}
+
+
+@pytest.mark.parametrize("how", ANSWERS)
+def test_a_pattern_that_finds_numbers_leaves_arguments_readable(endpoint, how):
+    endpoint.answers = [ANSWERS[how]]
+    tools = [Tool("look_up", "", {"type": "object", "properties": {}})]
+    with secret.forgetting():
+        secret.know((), ["[0-9]{9}"])
+        reply = ask(endpoint, {}, stream=how == "streamed")
+    [made] = NativeDriver().read(reply, tools).calls
+    hidden = "[secret]"
+    assert made.arguments == {"account": hidden, "city": "Bonn", "of": {hidden: [hidden, 7]}}
+    assert reply.usage.prompt == (471108815 if how == "plain" else None)
+
+
+def test_a_pattern_may_span_lines_and_quote_no_structure():
+    with secret.forgetting():
+        secret.know((), ["BEGIN.*?END", "(?s)OPEN.*?SHUT"])
+        assert secret.hide("data: x\nOPEN a\nb SHUT y") == "data: x\n[secret] y"
+        body = json.dumps([{"a": "BEGIN here"}, {"b": "not END"}, {"c": "BEGIN x END"}])
+        assert json.loads(secret.hide(body))[2] == {"c": "[secret]"}
+        assert json.loads(secret.hide(body))[:2] == json.loads(body)[:2]
 
 
 def test_a_pattern_that_takes_too_long_is_told(capsys, endpoint):
